@@ -78,6 +78,12 @@ def test_gradients_are_the_limits_of_differences(overlapping):
         np.testing.assert_allclose((grad * change).sum(), (weights * (high - low)).sum() / 2, rtol=1e-6)
 
 
+def test_sums_of_integers_wrap_around_as_in_tensorflow():
+    for dtype in (np.int32, np.int64):
+        x = np.full((1, 2, 2, 1), np.iinfo(dtype).max, dtype)
+        assert pool("Avg", x, (1.0, 2.0, 2.0, 1.0))[0].item() == -1
+
+
 @pytest.mark.parametrize("rows", [[-1, 2, 4], [0, 4], [[0, 2, 4]], []])
 @pytest.mark.parametrize("kind", ["Max", "Avg"])
 def test_short_sequences_and_negative_elements_are_refused(kind, rows):

@@ -264,9 +264,9 @@ def test_nan_in_bands_is_refused_in_the_first_place_alone():
 @pytest.mark.parametrize("fast", [False, True])
 def test_no_matrices_need_no_regulariser(fast):
     assert run("MatrixSolveLs", np.ones((0, 4, 4)), np.ones((0, 4, 2)), np.float64(-1), fast=fast).shape == (0, 4, 2)
-    for shape in ((2, 0, 4), (2, 4, 0), (2, 3, 3)):
+    for shape, number in (((2, 0, 4), -1), ((2, 4, 0), -1), ((2, 3, 3), -1), ((2, 3, 3), NAN)):
         with pytest.raises(InvalidArgument, match="l2_regularizer"):
-            run("MatrixSolveLs", np.ones(shape), np.ones((*shape[:2], 2)), np.float64(-1), fast=fast)
+            run("MatrixSolveLs", np.ones(shape), np.ones((*shape[:2], 2)), np.float64(number), fast=fast)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -98,9 +98,9 @@ def test_other_ops_have_one_answer():
     assert not is_same_decomposition("Qr", {}, X, [-X], [X])
 
 
-def test_noise_is_what_two_answers_have_otherwise():
-    ours = [np.array([1.0, 5, 9])]
-    assert without_noise([np.array([1.0, 2, 3])], [np.array([1.0, 2, 4])], ours)[0].tolist() == [1, 2, 9]
+def test_an_element_that_differs_in_one_answer_is_noise():
+    ours, others = [np.array([1.0, 5, 9, 8])], [[np.array([1.0, 2, 4, 4])], [np.array([1.0, 2, 3, 5])]]
+    assert without_noise([np.array([1.0, 2, 3, 4])], others, ours)[0].tolist() == [1, 2, 9, 8]
 
 
 def test_an_error_of_the_size_of_the_other_is_rounding():

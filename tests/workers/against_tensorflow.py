@@ -68,7 +68,10 @@ KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^BatchMatrixSolveLs\(\w+\[\d+, 0, .*\n +output", "TensorFlow gives memory that nobody has written"),
     (r"^SparseSegment(Mean|SqrtN|Sum)Grad\([^)]*, int\d+\[0\], int\d+\[0\], .*\n +output",
      "TensorFlow gives memory that nobody has written"),
-    (r"^SparseBincount\(.*\n.*weights and values must have the same shape", "TensorFlow reads memory of others"),
+    (r"^SparseBincount\(.*\n.*(weights and values must have the same shape|must all be non-negative)",
+     "TensorFlow reads memory of others"),
+    (r"^BandedTriangularSolve\(\w+\[\d+, \d+, .*\n +InvalidArgument: Input matrix is not invertible",
+     "TensorFlow looks at the pivots of the first matrix alone"),
     (r"^FractionalAvgPoolGrad\(.*\n.*and the output's dimension [03] must be", "TensorFlow reads memory of others"),
     (r"^SparseAdd\(.* T=(?!complex)(\w+), Treal=(?!\1 ).*\n +output", "TensorFlow takes the threshold's bytes for T"),
     (r"^RaggedCross\(.*\n.*the number of indices and of values must be equal", "TensorFlow does not look"),
@@ -76,7 +79,7 @@ KNOWN = (  # accepted differences: the pattern of the report, and the reason
      "TensorFlow does not look for negative indices"),
     (r"^SparseToSparseSet\w+\(.*, unordered.*validate_indices=False.*\n +output",
      "TensorFlow meets a group twice whose elements are apart"),
-    (r"^ParseSequenceExample\(.*\n.*names must be as many.*TensorFlow gives \[\]$",
+    (r"^ParseSequenceExample\(.*\n +InvalidArgument: .*TensorFlow gives \[\]$",
      "TensorFlow runs no op without outputs"),
     (r"^Unicode\w+\(string\[(?!1?\]).*input_encoding=UTF-(16|32),.*\n +output",
      "TensorFlow decodes by the byte order mark of a string before"),
@@ -124,6 +127,7 @@ KNOWN_OF_QUANTISED = (  # those of ops on quantised numbers, in place of the oth
     (r"^RequantizePerChannel\(qint32\[[^]]*\b0\b.*\n +no error, .*could not execute a primitive",
      "oneDNN does not take nothing"),
 )
+NOISY_ANSWERS = 6  # of TensorFlow, of which one shows that an element is noise
 SIZED = ("Range", "RaggedRange")  # their numbers say how much memory they take
 CLASSES = {3: "InvalidArgument", 5: "NotFound", 11: "OutOfRange", 12: "Unimplemented", 13: "Internal"}
 
@@ -280,7 +284,8 @@ def agree_as_defined(tensorflow: TensorFlow, trial: Trial, want: Any, got: list[
     if isinstance(want, tuple) or isinstance(got, errors.HealdError):
         return False
     if op in NOISY:
-        return not verdict(without_noise(want, answer_of_tensorflow(tensorflow, trial, "eager"), got), got)
+        others = [answer_of_tensorflow(tensorflow, trial, "eager") for _ in range(NOISY_ANSWERS)]
+        return not verdict(without_noise(want, others, got), got)
     if op in ROUNDED and trial.attrs["T"] is dtypes.float32:
         exact = ours(Trial(trial.op, {"T": dtypes.float64}, [x.astype(np.float64) for x in trial.inputs], ""))
         return isinstance(exact, list) and is_as_exact(got, want, exact)

@@ -6,7 +6,8 @@ products that they must make. TensorFlow leaves vectors unset that the attribute
 general real matrix have no order in TensorFlow: it is that in which its iteration finds them. The complex ones are
 sorted by their magnitude.
 
-Noise without a seed differs from call to call. TensorFlow's second answer shows the elements that are noise.
+Noise without a seed differs from call to call. Further answers of TensorFlow show the elements that are noise. Noise is
+clipped to the range of an image, so two answers may agree by chance.
 
 A gradient of Cholesky's factor may lose all digits to rounding. It is compared with the same in float64: heald's error
 must be of the size of TensorFlow's.
@@ -120,10 +121,13 @@ DECOMPOSITIONS: dict[str, Callable[[Array, Outputs, Outputs, float], bool]] = {
 }
 
 
-def without_noise(want: Outputs, again: Outputs, got: Outputs) -> list[Array]:
-    """TensorFlow's first answer. Elements that differ in its second answer are replaced by heald's."""
-    return [np.where(first == second, first, ours) if np.shape(first) == ours.shape else first
-            for first, second, ours in zip(want, again, got, strict=True)]
+def without_noise(want: Outputs, others: Sequence[Outputs], got: Outputs) -> list[Array]:
+    """TensorFlow's first answer. Elements that differ in one of its other answers are replaced by heald's."""
+    outputs = []
+    for first, ours, *again in zip(want, got, *others, strict=True):
+        is_settled = np.all([first == other for other in again], axis=0)
+        outputs.append(np.where(is_settled, first, ours) if np.shape(first) == ours.shape else first)
+    return outputs
 
 
 def is_as_exact(got: Outputs, want: Outputs, exact: Outputs) -> bool:

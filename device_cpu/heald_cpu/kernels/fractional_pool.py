@@ -42,6 +42,8 @@ def pool(is_average: bool) -> Callable[[Bind], Run]:
             _reduce(lambda region, axis: region.sum(axis, dtype=wide.dtype), x, *regions, wide)
             heights, widths = (np.array([end - start for start, end in axis]) for axis in regions)
             sizes = heights[:, None, None] * widths[:, None]
+            if x.dtype.kind == "i":  # sums wrap around, as in TensorFlow
+                wide = wide.astype(x.dtype).astype(np.int64)
             out[...] = wide / sizes if x.dtype.kind == "f" else _truncated_quotient(wide, sizes)
 
         return run

@@ -24,7 +24,7 @@ def solve(b: Bind) -> Run:
     is_empty, has_matrices = 0 in (b.outputs[0].size, b.inputs[0].meta.dims[-2]), 0 not in b.inputs[0].meta.dims[:-2]
 
     def run(a: Array, y: Array, regulariser: Array, out: Array) -> None:
-        if regulariser < 0 and has_matrices:
+        if has_matrices and not regulariser >= 0:  # NaN is refused, too
             raise errors.InvalidArgument(f"l2_regularizer must be >= 0, got {regulariser}")
         out[...] = 0 if is_empty else solution(a, y, a.real.dtype.type(regulariser))
 
