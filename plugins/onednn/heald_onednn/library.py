@@ -1,12 +1,7 @@
 """The library: found where pip puts it, and opened once for the process. Its status codes become typed errors.
 
-Its threads are OpenMP's. While they wait for work they spin, by default for as long as a scheduler's slice. If other
-work shares the cores, some runs then take hundreds of milliseconds. Here they spin SPINS times and then sleep, unless
-the user sets GOMP_SPINCOUNT or OMP_WAIT_POLICY. MobileNetV2 on two busy cores, ms, by spins:
-
-    spins         0    1000   3000   10,000   30,000
-    fastest run   4.5  4.0    4.0    3.7      3.8
-    median        7.6  9.1    11.4   21.1     56.7
+Its threads are OpenMP's. `spinning` says how long they wait awake, unless the user sets GOMP_SPINCOUNT or
+OMP_WAIT_POLICY.
 """
 
 from __future__ import annotations
@@ -22,9 +17,10 @@ from typing import Any
 
 from heald.api import errors, install_hint
 
+from .spinning import SPINS
+
 NAME = "libdnnl.so.3"
 OLDEST = (3, 2)
-SPINS = "1000"
 CACHED = 128  # primitives that the library keeps: enough for a network, not for 100 batch sizes; its default is 1024
 PAUSE_HARD = 2  # omp_pause_hard
 REMEDY = install_hint("onednn-cpu-gomp>=2023.2,<2024")
@@ -33,10 +29,11 @@ REMEDY = install_hint("onednn-cpu-gomp>=2023.2,<2024")
 class Library:
     """The open library. `c`: its functions; `engine`: the CPU. Several threads may use both, each with `threads`.
 
-    `revision`: its version and the commit that it was built from.
+    `revision`: its version and the commit that it was built from. `spins_by_load`: the environment leaves it to heald
+    how long waiting threads spin.
     """
 
-    def __init__(self, ffi: Any, path: str) -> None:
+    def __init__(self, ffi: Any, path: str, *, spins_by_load: bool) -> None:
         self.ffi = ffi
         # The library stays loaded: objects that it must destroy may outlive this object at the interpreter's end.
         self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL | ffi.RTLD_NODELETE)
@@ -48,6 +45,7 @@ class Library:
         self.revision = f"{self.version} {ffi.string(found_version.hash).decode()[:12]}"
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
+        self.spins_by_load = spins_by_load
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
         pause = self.c.omp_pause_resource_all  # a forked child lacks the threads of its parent
         os.register_at_fork(before=lambda: pause(PAUSE_HARD))
@@ -85,8 +83,9 @@ def library() -> Library:
     try:
         from .declarations import ffi
 
-        with environment({} if "OMP_WAIT_POLICY" in os.environ else {"GOMP_SPINCOUNT": SPINS}):
-            return Library(ffi, _path())
+        is_ours = not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & set(os.environ)
+        with environment({"GOMP_SPINCOUNT": str(SPINS)} if is_ours else {}):
+            return Library(ffi, _path(), spins_by_load=is_ours)
     except (ImportError, OSError, AttributeError) as error:  # the last: an OpenMP without a function
         raise errors.Unavailable(f"oneDNN cannot be loaded: {error}", hint=REMEDY) from error
 

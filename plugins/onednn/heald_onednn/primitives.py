@@ -7,9 +7,11 @@ to its arrays; their number is the largest number of such calls at once.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +19,8 @@ from heald.api import Attachable, errors
 
 from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
-from .memory import Array, Layout, Operand, aligned_bytes, row_major
+from .memory import FLOAT, Array, Layout, Operand, aligned_bytes, dense, row_major
+from .spinning import SpinSwitch, involuntary_switches
 
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the library's argument numbers
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
@@ -25,6 +28,7 @@ SCALES = 4096  # combined with the number of the scaled argument
 INFERENCE = number("dnnl_forward_inference")
 
 
+TEAM_ELEMENTS = 1 << 18  # of a call that several threads share
 CODE = 56 << 10  # bytes of a primitive in the library, about; most of them are generated machine code
 
 
@@ -86,13 +90,17 @@ class Primitive(DescribedKernel):
             if status:
                 library().check(status, "call")
 
-        return call
+        switch = spin_switch()
+        return call if switch is None else _looking_before(call, switch)
 
     def run(self, *arrays: Array) -> None:
         try:
             arguments = self._idle.pop()
         except IndexError:
             arguments = Arguments(self, None)
+        switch = spin_switch()
+        if switch is not None and monotonic() > switch.due:
+            switch.look()
         point, from_buffer = self._point, self._from_buffer
         for memory, array_index in arguments.movable:
             point(memory, from_buffer(arrays[array_index]))
@@ -100,6 +108,37 @@ class Primitive(DescribedKernel):
         self._idle.append(arguments)
         if status:
             library().check(status, "call")
+
+
+def _looking_before(call: Callable[[], None], switch: SpinSwitch) -> Callable[[], None]:
+    def look_and_call() -> None:
+        if monotonic() > switch.due:
+            switch.look()
+        call()
+
+    return look_and_call
+
+
+def spin_switch() -> SpinSwitch | None:
+    """The switch for calls that several threads share; None for calls of one thread."""
+    shares = library().spins_by_load and library().c.omp_get_max_threads() > 1
+    return _spin_switch() if shares else None
+
+
+@cache
+def _spin_switch() -> SpinSwitch:
+    return SpinSwitch(_start_team, involuntary_switches)
+
+
+def _start_team() -> None:
+    """Make the calling thread the first of as many OpenMP threads as make more than there are cores, with the team of
+    the kernels' calls."""
+    library().c.omp_set_num_threads(max(2, len(os.sched_getaffinity(0)) - library().threads + 2))
+    size = (TEAM_ELEMENTS,)
+    layout = dense(size, FLOAT)
+    description = eltwise_description(Eltwise(number("dnnl_eltwise_relu"), 0.0), layout, layout)
+    array = np.zeros(size, np.float32)
+    Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}).attach((array,), (array,))()
 
 
 def extents_of(operands: Mapping[int, tuple[Layout, Operand]]) -> dict[int, int]:

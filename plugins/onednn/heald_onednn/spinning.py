@@ -1,0 +1,82 @@
+"""The time that waiting threads spin: long while the cores are this process's own, short beside other work.
+
+The library's threads are OpenMP's, of GNU. A thread that waits for work spins, and sleeps when it found none for a
+while. A sleeping thread is woken late: after a pause, on a virtual machine, each parallel region of a run waits for it.
+A spinning thread takes a core from others, and from the thread that it waits for. Therefore threads spin SPINS times,
+and hardly at all while the kernel takes cores from this process.
+
+libgomp reads its environment once. Its manual states a switch that acts later, under GOMP_SPINCOUNT: threads spin
+briefly while there are more OpenMP threads than cores. A team that waits for nothing, held by a Python thread, turns
+this switch, and its end turns it back.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+try:
+    import resource
+except ImportError:  # not on Windows, which has no such library either
+    resource = None  # type: ignore[assignment]
+
+SPINS = 10_000  # about 0.1 ms; libgomp spins 100 times behind the switch
+LOOK_SECONDS = 0.03  # between two looks at the switches of context
+SIGNS = 3  # involuntary switches between two looks: a process without neighbours has fewer
+CALM_SECONDS = 1.0  # without signs, until threads spin long again
+
+
+class SpinSwitch:
+    """The switch, and its policy. `due`: the time of the next look, for callers to compare with `monotonic()`."""
+
+    def __init__(
+        self, start_team: Callable[[], Any], switches: Callable[[], int], now: Callable[[], float] = monotonic
+    ) -> None:
+        self._start_team, self._switches, self._now = start_team, switches, now
+        self._lock = threading.Lock()
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Begin as a process without a team: a child does not have the threads of its parent."""
+        self.due, self._seen, self._crowded_at = self._now() + LOOK_SECONDS, self._switches(), 0.0
+        self._release: threading.Event | None = None
+
+    @property
+    def is_throttled(self) -> bool:
+        return self._release is not None
+
+    def look(self) -> None:
+        """Turn the switch as the last moments say. One of several threads looks."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            now, seen = self._now(), self._switches()
+            is_crowded = seen - self._seen >= SIGNS and now < self.due + LOOK_SECONDS
+            self.due, self._seen = now + LOOK_SECONDS, seen
+            if is_crowded:
+                self._crowded_at = now
+                if self._release is None:
+                    self._throttle()
+            elif self._release is not None and now > self._crowded_at + CALM_SECONDS:
+                self._release.set()
+                self._release = None
+        finally:
+            self._lock.release()
+
+    def _throttle(self) -> None:
+        release = self._release = threading.Event()
+
+        def hold_team() -> None:
+            self._start_team()
+            release.wait()
+
+        threading.Thread(target=hold_team, name="heald-onednn-throttle", daemon=True).start()
+
+
+def involuntary_switches() -> int:
+    """The times that the kernel took a core from a thread of this process that still had work."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

@@ -1,0 +1,79 @@
+"""The switch of spinning: signs of other work throttle, a while without signs ends it."""
+
+import os
+import threading
+
+import pytest
+from heald_onednn.spinning import CALM_SECONDS, LOOK_SECONDS, SIGNS, SpinSwitch, involuntary_switches
+
+
+class World:
+    """A clock, a count of involuntary switches, and the teams that were started."""
+
+    def __init__(self):
+        self.time, self.count, self.teams = 0.0, 0, []
+        self.started = threading.Semaphore(0)
+        self.switch = SpinSwitch(self.start_team, lambda: self.count, lambda: self.time)
+
+    def start_team(self):
+        self.teams.append(threading.current_thread())
+        self.started.release()
+
+    def pass_by(self, seconds, signs):
+        self.time += seconds
+        self.count += signs
+        self.switch.look()
+
+
+@pytest.fixture
+def world():
+    world = World()
+    yield world
+    world.pass_by(10, 0)
+    world.pass_by(10, 0)
+    for thread in world.teams:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_signs_in_one_look_hold_a_team_until_it_is_calm(world):
+    world.pass_by(LOOK_SECONDS, SIGNS)
+    assert world.switch.is_throttled
+    assert world.started.acquire(timeout=10)
+    world.pass_by(LOOK_SECONDS, SIGNS)
+    world.pass_by(CALM_SECONDS / 2, 0)
+    assert world.switch.is_throttled
+    assert len(world.teams) == 1
+    world.pass_by(CALM_SECONDS, 0)
+    assert not world.switch.is_throttled
+    world.pass_by(LOOK_SECONDS, SIGNS)
+    assert world.started.acquire(timeout=10)
+    assert len(world.teams) == 2
+
+
+def test_few_signs_and_signs_over_a_long_time_are_none(world):
+    world.pass_by(LOOK_SECONDS, SIGNS - 1)
+    world.pass_by(60, 100 * SIGNS)  # of a pause, or of other parts of the process
+    assert not world.switch.is_throttled
+
+
+def test_the_next_look_is_due_later(world):
+    world.time = 5.0
+    world.switch.look()
+    assert world.switch.due == 5.0 + LOOK_SECONDS
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_begins_without_a_team(world):
+    world.pass_by(LOOK_SECONDS, SIGNS)
+    assert world.started.acquire(timeout=10)
+    child = os.fork()
+    if not child:
+        os._exit(int(world.switch.is_throttled))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert world.switch.is_throttled
+
+
+def test_the_kernel_counts_switches():
+    assert involuntary_switches() >= 0
