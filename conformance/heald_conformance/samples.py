@@ -77,7 +77,8 @@ SHAPES_BY_OP |= {
     "LSTMBlockCell": (((2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)),),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (((5, 2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)),)),
     "_GRUSequence": (((5, 2, 3), (2, 4), (3, 12), (4, 12), (12,), (4,), (5, 2)),),
-    "_LSTMSequence": (((5, 2, 3), (2, 4), (2, 4), (3, 16), (4, 16), (16,), (5, 2)),),
+    "_LSTMSequence": tuple(((5, 2, 3), (2, 4), (2, 4), (3, 16), (4, 16), (16,), *parts, (5, 2))
+                           for parts in ((), ((4,),) * 3, ((4, 4),))),  # peepholes, or a projection
     "_RNNSequence": (((5, 2, 3), (2, 4), (3, 4), (4, 4), (4,), (5, 2)),),
     "EditDistance": (((3,), (2,)),),
     **dict.fromkeys(("CTCLoss", "CTCGreedyDecoder", "CTCBeamSearchDecoder"), (((5, 2, 3),),)),
@@ -123,7 +124,8 @@ ATTR_VALUES: dict[str, tuple[Any, ...]] = {  # values of attributes that have no
     "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
 }
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try; the default is not added to them
-    **{op: {"N": (1,)} for op in ("_GRUSequence", "_LSTMSequence", "_RNNSequence")},
+    **{op: {"N": (1,)} for op in ("_GRUSequence", "_RNNSequence")},
+    "_LSTMSequence": {"N": (1,), "P": (0, 3), "R": (0, 1), "cell_clip": (0.0, 0.25), "proj_clip": (0.0, 0.125)},
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
     "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),

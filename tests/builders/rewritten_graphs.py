@@ -20,7 +20,7 @@ from heald.runtime.values import dtypes
 Array = np.ndarray[Any, Any]
 
 PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
-          "cells", "sequences")
+          "cells", "sequences", "slices")
 INT = dtypes.int32
 
 

@@ -102,6 +102,81 @@ def test_float64_keeps_its_precision(op):
     check(op, dtype=np.float64)
 
 
+OUTPUTS = 2  # of a projection
+
+
+def lstm_operands(peepholes, projection, dtype):
+    """x, the states, and the weights of an LSTM with these parts."""
+    outputs = OUTPUTS if projection else CELLS
+    vectors = [normal(CELLS, seed=seed, dtype=dtype) for seed in (21, 22, 23)] if peepholes else []
+    matrices = [normal(CELLS, OUTPUTS, seed=24, dtype=dtype)] if projection else []
+    states = [normal(BATCH, outputs, seed=1, dtype=dtype), normal(BATCH, CELLS, seed=2, dtype=dtype)]
+    weights = [normal(INPUTS, 4 * CELLS, seed=3, dtype=dtype), normal(outputs, 4 * CELLS, seed=4, dtype=dtype),
+               normal(4 * CELLS, seed=5, dtype=dtype)]
+    return normal(TIME, BATCH, INPUTS, dtype=dtype), states, weights, vectors, matrices
+
+
+def expected_lstm(x, states, weights, peepholes, projections, cell_clip, proj_clip):
+    """LSTMCell of TensorFlow 1, in float64."""
+    (hidden, state), (w, u, b) = (np.float64(array) for array in states), map(np.float64, weights)
+    sigmoid, y = ACTIVATIONS["sigmoid"], []
+    for step_input in np.float64(x):
+        i, f, g, o = np.split(step_input @ w + hidden @ u + b, 4, axis=1)
+        wi, wf, wo = peepholes or (0, 0, 0)
+        state = sigmoid(f + wf * state) * state + sigmoid(i + wi * state) * np.tanh(g)
+        state = np.clip(state, -cell_clip, cell_clip) if cell_clip > 0 else state
+        hidden = sigmoid(o + wo * state) * np.tanh(state)
+        hidden = hidden @ projections[0] if projections else hidden
+        hidden = np.clip(hidden, -proj_clip, proj_clip) if proj_clip > 0 else hidden
+        y.append(hidden)
+    return [np.array(y), hidden, hidden, state]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("clips", [(0, 0), (0.1, 0), (0, 0.05), (0.1, 0.05), (-1, -1)])
+@pytest.mark.parametrize("projection", [False, True])
+@pytest.mark.parametrize("peepholes", [False, True])
+def test_an_lstm_may_have_peepholes_a_projection_and_clips(peepholes, projection, clips, dtype):
+    x, states, weights, vectors, matrices = lstm_operands(peepholes, projection, dtype)
+    attrs = {"P": len(vectors), "R": len(matrices), "cell_clip": clips[0], "proj_clip": clips[1]}
+    results = run("_LSTMSequence", np.int32(TIME), x, *states, *weights, *vectors, *matrices, N=0, **attrs)
+    for a, b in zip(results, expected_lstm(x, states, weights, vectors, matrices, *clips), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 if dtype is np.float32 else 1e-12)
+
+
+def test_masked_rows_of_a_projection_keep_their_states():
+    x, states, weights, vectors, matrices = lstm_operands(True, True, np.float32)
+    mask = np.array([[True, False]] * TIME)
+    y, last, hidden, state = run("_LSTMSequence", np.int32(TIME), x, *states, *weights, *vectors, *matrices, mask, N=1,
+                                 P=3, R=1, masked="zeros")
+    want = expected_lstm(x, states, weights, vectors, matrices, 0, 0)
+    np.testing.assert_allclose(y[:, 0], want[0][:, 0], rtol=0, atol=1e-6)
+    assert not y[:, 1].any()
+    assert not last[1].any()
+    np.testing.assert_array_equal(hidden[1], states[0][1])
+    np.testing.assert_array_equal(state[1], states[1][1])
+
+
+@pytest.mark.parametrize("case", ["two peepholes", "a peephole", "projections", "rows", "columns", "columns of h"])
+def test_parts_of_an_lstm_that_do_not_fit_are_refused(case):
+    x, states, weights, vectors, matrices = lstm_operands(True, True, np.float32)
+    if case == "two peepholes":
+        vectors = vectors[:2]
+    elif case == "a peephole":
+        vectors[1] = vectors[1][1:]
+    elif case == "projections":
+        matrices *= 2
+    elif case == "rows":
+        matrices[0] = matrices[0][1:]
+    elif case == "columns":
+        matrices[0] = matrices[0][:, 1:]
+    else:
+        states[0] = np.zeros((BATCH, CELLS), np.float32)
+    with pytest.raises(InvalidArgument):
+        run("_LSTMSequence", np.int32(TIME), x, *states, *weights, *vectors, *matrices, N=0, P=len(vectors),
+            R=len(matrices))
+
+
 @pytest.mark.parametrize("op", GATES)
 @pytest.mark.parametrize("case", ["length", "rank", "states", "rows", "columns", "bias", "mask", "two masks"])
 def test_operands_that_do_not_fit_are_refused(op, case):

@@ -163,3 +163,64 @@ def test_weights_may_be_known_late(case, mask):
 
 def test_two_copies_of_the_last_output_are_made():
     assert kernel(layer("_GRUSequence"), ["n:1", "n:2"]) == "onednn._GRUSequence"
+
+
+def lstm_with_parts(peepholes=True, projection=True, cells=5, late=(), length=TIME, mask=None, **attrs):
+    """An LSTM of three columns, and its feeds."""
+    outputs = 2 if projection else cells
+    arrays = {"x": numbers(TIME, 2, 3, seed=5), "h": numbers(2, outputs, seed=6), "c": numbers(2, cells, seed=7),
+              "w": numbers(3, 4 * cells, seed=1), "u": numbers(outputs, 4 * cells, seed=2),
+              "b": numbers(4 * cells, seed=3)}
+    arrays |= {f"p{gate}": numbers(cells, seed=10 + gate) for gate in range(3 * peepholes)}
+    arrays |= {"r": numbers(cells, outputs, seed=14)} if projection else {}
+    feeds = {name: arrays[name] for name in ("x", "h", "c", *late)}
+    nodes = [placeholder(name, array.shape) if name in feeds else const(name, array) for name, array in arrays.items()]
+    inputs = ["l", *arrays]
+    if mask is not None:
+        nodes.append(const("m", np.array(mask, bool), bool))
+        inputs.append("m")
+    attrs |= {"N": int(mask is not None), "P": 3 * peepholes, "R": int(projection)}
+    return [*nodes, const("l", length, np.int32), node("n", "_LSTMSequence", *inputs, **attrs)], feeds
+
+
+def kernel_of(case, fetches):
+    """The kernel of a layer with feeds. Asserts that its results equal NumPy's."""
+    nodes, feeds = case
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as plain, heald.Session(graph(*nodes), AS_WRITTEN) as session:
+        for a, b in zip(plain.run(fetches, feeds), session.run(fetches, feeds), strict=True):
+            np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+        return {row["node"]: row["kernel"] for row in session.placement().table()}["n"]
+
+
+@pytest.mark.parametrize("fetches", [["n:0"], ["n:1", "n:2", "n:3"], ["n:3"], ["n:0", "n:3"]])
+@pytest.mark.parametrize("parts", [(True, False), (False, True), (True, True)])
+def test_the_library_has_peepholes_and_projections(parts, fetches):
+    assert kernel_of(lstm_with_parts(*parts), fetches) == "onednn._LSTMSequence"
+    assert kernel_of(lstm_with_parts(*parts, length=3), fetches) == "onednn._LSTMSequence"
+    assert kernel_of(lstm_with_parts(*parts, cells=64), fetches) == "onednn._LSTMSequence"
+
+
+@pytest.mark.parametrize("masked", ["previous", "zeros"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_rows_of_layers_with_a_projection_may_skip_steps(mask, masked):
+    case = lstm_with_parts(mask=np.array(MASKS[mask])[:, :2], masked=masked)
+    for fetches in (["n:0", "n:1", "n:2", "n:3"], ["n:1"]):
+        assert kernel_of(case, fetches) == "onednn._LSTMSequence"
+
+
+@pytest.mark.parametrize("clip", ["cell_clip", "proj_clip"])
+def test_numpy_runs_layers_that_clip_their_states(clip):
+    assert kernel_of(lstm_with_parts(**{clip: 0.1}), ["n:0", "n:3"]) == "cpu._LSTMSequence"
+    assert kernel_of(lstm_with_parts(**{clip: -1.0}), ["n:0", "n:3"]) == "onednn._LSTMSequence"
+
+
+@pytest.mark.parametrize("late", ["w", "b", "r", "p1"])
+def test_each_part_may_be_known_late(late):
+    """The library takes three peepholes as one array, which is made when the kernel is bound."""
+    for mask in (None, MASKS["gaps"]):
+        mask = None if mask is None else np.array(mask)[:, :2]
+        kernel = kernel_of(lstm_with_parts(late=[late], mask=mask), ["n:0", "n:1", "n:2", "n:3"])
+        assert kernel == "cpu._LSTMSequence"
+        if late != "p1":
+            case = lstm_with_parts(peepholes=False, late=[late], mask=mask)
+            assert kernel_of(case, ["n:0", "n:1", "n:2", "n:3"]) == "onednn._LSTMSequence"

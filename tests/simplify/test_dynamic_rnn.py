@@ -161,15 +161,3 @@ def test_elements_of_any_shape_stay_where_some_are_unwritten():
         layer = changed(name, [with_attrs(node, identical_element_shapes=False, element_shape=None)
                                for node in LAYERS[name].graph if node.op == "TensorArrayV3"])
         assert (layer.loop_ops() == layer.sequence_ops()) == is_fused
-
-
-@pytest.mark.parametrize("attrs", [{"use_peephole": True}, {"cell_clip": 1.0}])
-def test_a_block_cell_with_more_than_an_lstm_stays(attrs):
-    layer = LAYERS["lstm_block_functions"]
-    graph = layer.graph
-    (body,) = [function for function in graph.functions.values()
-               if any(node.op == "LSTMBlockCell" for node in function.nodes.values())]
-    changed_body = body.replace(nodes=[with_attrs(node, **attrs) if node.op == "LSTMBlockCell" else node
-                                       for node in body.nodes.values()])
-    graph = graph.replace(functions={**graph.functions, body.name: changed_body})
-    assert layer._replace(graph=graph).loop_ops().keys() <= LOOPS

@@ -130,6 +130,8 @@ def gather(b: Bind) -> Run:
         if rows.ndim <= dims:
             raise errors.InvalidArgument(f"batch_dims ({batch}) must be less than rank(params) ({rows.ndim}).")
         check_inside(indices, rows.shape[dims])
+        if not dims:
+            return np.asarray(rows.take(indices, 0))
         lead = np.ix_(*map(np.arange, indices.shape[:dims]))
         lead_indices = [i.reshape(*i.shape, *(1,) * (indices.ndim - i.ndim)) for i in lead]
         gathered: Array = rows[(*lead_indices, indices)]

@@ -10,6 +10,7 @@ zeros behind the steps that run; `last` has zeros where none runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -114,21 +115,56 @@ def products_of(x: Array, w: Array) -> Array:
     return result
 
 
-def lstm_step(u: Array, rows: int, activation: Activation, recurrent_activation: Activation) -> Step:
+@dataclass(frozen=True)
+class LstmParts:
+    """The parts that few LSTMs have. `peepholes`: three vectors by which i and f see c, and o the new c.
+
+    `projection`: the matrix that makes h of the cells. A clip of 0 is none.
+    """
+
+    peepholes: Sequence[Array] = ()
+    projection: Array | None = None
+    cell_clip: float = 0.0
+    proj_clip: float = 0.0
+
+
+def lstm_step(
+    u: Array, rows: int, activation: Activation, recurrent_activation: Activation, parts: LstmParts = LstmParts()
+) -> Step:
     """c' = f c + i g and h' = o act(c'), with i, f, o and g of x w + h u + b."""
-    cells, times_u = u.shape[0], product_with(u, rows)
+    cells, times_u = u.shape[1] // 4, product_with(u, rows)
+    peepholes, project = parts.peepholes, _projection(parts, rows)
 
     def step(products: Array, states: Sequence[Array]) -> list[Array]:
         hidden, state = states
         z = times_u(hidden)
         z += products
+        if peepholes:
+            z[:, :cells] += peepholes[0] * state
+            z[:, cells : 2 * cells] += peepholes[1] * state
         i_and_f = recurrent_activation(z[:, : 2 * cells])
-        candidate, o = activation(z[:, 2 * cells : 3 * cells]), recurrent_activation(z[:, 3 * cells :])
+        candidate = activation(z[:, 2 * cells : 3 * cells])
         state = i_and_f[:, cells:] * state
         state += i_and_f[:, :cells] * candidate
-        return [o * activation(state.copy()), state]
+        if parts.cell_clip > 0:
+            np.clip(state, -parts.cell_clip, parts.cell_clip, out=state)
+        if peepholes:
+            z[:, 3 * cells :] += peepholes[2] * state
+        o = recurrent_activation(z[:, 3 * cells :])
+        return [project(o * activation(state.copy())), state]
 
     return step
+
+
+def _projection(parts: LstmParts, rows: int) -> Callable[[Array], Array]:
+    """The function from the cells' outputs to h."""
+    times_projection = _unchanged if parts.projection is None else product_with(parts.projection, rows)
+    clip = parts.proj_clip
+    return times_projection if clip <= 0 else lambda outputs: np.clip(times_projection(outputs), -clip, clip)
+
+
+def _unchanged(outputs: Array) -> Array:
+    return outputs
 
 
 def gru_step(
@@ -175,7 +211,9 @@ def rnn_step(u: Array, rows: int, activation: Activation) -> Step:
 
 
 def _lstm(b: Bind, weights: Sequence[Array], rows: int) -> Step:
-    return lstm_step(weights[0], rows, _activation(b), _activation(b, "recurrent_activation"))
+    peepholes, projections = weights[2 : 2 + b.attrs["P"]], weights[2 + b.attrs["P"] :]
+    parts = LstmParts(peepholes, projections[0] if projections else None, b.attrs["cell_clip"], b.attrs["proj_clip"])
+    return lstm_step(weights[0], rows, _activation(b), _activation(b, "recurrent_activation"), parts)
 
 
 def _gru(b: Bind, weights: Sequence[Array], rows: int) -> Step:
@@ -192,7 +230,7 @@ def _activation(b: Bind, name: str = "activation") -> Activation:
 
 
 CELLS: dict[str, tuple[int, int, Callable[[Bind, Sequence[Array], int], Step]]] = {
-    # states, weights behind w, and the step of each op
+    # states, weights behind w that each layer has, and the step of each op
     "_GRUSequence": (1, 3, _gru), "_LSTMSequence": (2, 2, _lstm), "_RNNSequence": (1, 2, _rnn),
 }
 
@@ -200,6 +238,7 @@ CELLS: dict[str, tuple[int, int, Callable[[Bind, Sequence[Array], int], Step]]] 
 def sequence(b: Bind) -> Callable[..., None]:
     """All steps of a sequence, `length` of them."""
     state_count, weight_count, make_step = CELLS[b.op]
+    weight_count += b.attrs.get("P", 0) + b.attrs.get("R", 0)
     keeps_output = b.attrs["masked"] == "previous"
 
     def run(length: Array, x: Array, *arrays: Array) -> None:

@@ -108,6 +108,8 @@ def gather(b: Bind) -> Run:
         return nothing
     if count == picks == 1:
         return _gather_one(source[1:])
+    if batch == 0:
+        return _gather_without_batch(axis, length)
     row = np.arange(count)[:, None]
 
     def run(params: Any, indices: Any, *axis_and_out: Any) -> None:
@@ -118,6 +120,16 @@ def gather(b: Bind) -> Run:
         else:
             gathered = params.reshape(source)[row, :, indices.reshape(count, picks)]
             np.copyto(out.reshape(target), gathered.swapaxes(1, 2))
+
+    return run
+
+
+def _gather_without_batch(axis: int, length: int) -> Run:
+    """Gather of indices that are all for the same elements, without views of another shape."""
+
+    def run(params: Any, indices: Any, *axis_and_out: Any) -> None:
+        check_inside(indices, length)
+        params.take(indices, axis, axis_and_out[-1], "clip")
 
     return run
 

@@ -25,7 +25,7 @@ def top_k(b: Bind) -> Run:
         *_, values, indices = k_and_outs
         positions = find(sortable(x), k)
         np.copyto(indices, positions, casting="unsafe")
-        np.copyto(values, np.take_along_axis(x, positions, -1))
+        np.copyto(values, x[positions] if x.ndim == 1 else np.take_along_axis(x, positions, -1))
 
     return run
 

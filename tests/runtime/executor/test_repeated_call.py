@@ -89,6 +89,37 @@ def test_the_run_behind_a_turn_that_failed_is_right(length, error, raised):
         assert max(linked.idle_frames()) == 1
 
 
+@pytest.mark.parametrize("is_for", [False, True])
+def test_turns_with_effects_share_one_frame_too(is_for):
+    """The chain behind the results of such a body is ready as soon as the body has returned."""
+    arguments = "n:int32 v:resource x" if is_for else "i v:resource x"
+    adds = Node("add", "AssignAddVariableOp", ["v", "x"], attrs={"dtype": FLOAT})
+    read = Node("read", "ReadVariableOp", ["v"], controls=["add"], attrs={"dtype": FLOAT})
+    counts = [] if is_for else [const("one", 1), node("next", "AddV2", "i", "one:output:0")]
+    body = function("body", arguments, [*counts, adds, read],
+                    ({} if is_for else {"i": "next:z:0"}) | {"v": "v", "x": "read:value:0"},
+                    results="v:resource", effects=["add"])
+    below = function("below", "i v:resource x", BELOW.nodes.values(), BELOW.ret, results="go:bool_")
+    handle = {"dtype": FLOAT, "shape": (2,), "container": "", "shared_name": "sum"}
+    nodes = [*START, Node("v", "VarHandleOp", attrs=handle),
+             Node("init", "AssignVariableOp", ["v", "x"], attrs={"dtype": FLOAT})]
+    types = (dtypes.resource, FLOAT) if is_for else (FLOAT, dtypes.resource, FLOAT)
+    if is_for:
+        nodes += [const(name, value, np.int32) for name, value in (("a", 0), ("b", 3), ("d", 1))]
+        nodes.append(Node("w", "For", ["a", "b", "d", "v", "x"], attrs={"T": types, "body": Func("body")}))
+    else:
+        attrs = {"T": types, "cond": Func("below"), "body": Func("body")}
+        nodes.append(Node("w", "While", ["i", "v", "x"], attrs=attrs))
+    fetch = "w:1" if is_for else "w:2"
+    with heald.Session(program(nodes, body, *([] if is_for else [below]))) as session:
+        session.run([], FEEDS, targets=["init"])
+        linked = Linked(session, fetch, {"x": [1, 2]} if is_for else FEEDS)
+        assert linked.run() == [8, 16]
+        assert linked.run() == [36, 72]
+        assert max(linked.idle_frames()) == 1
+        assert not any(inner.is_asynchronous for inner in linked.executable.with_callees())
+
+
 @pytest.mark.parametrize("length", BODIES)
 def test_no_kernel_of_a_turn_begins_once_the_token_is_cancelled(length):
     token = CancelToken()

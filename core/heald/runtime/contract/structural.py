@@ -103,6 +103,7 @@ CONTROL_FLOW: Mapping[str, ControlFlow] = {
     FRAME_OP: ControlFlow("heald.frame", ("body",)),
     **_DATASETS,
 }
+CHAIN_CODES = frozenset({"tfrt.new.chain", "tfrt.merge.chains"})  # calls that never return results that come later
 KEEPING_CODES = frozenset(flow.code for flow in _DATASETS.values())  # calls whose arguments are read after they return
 
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.

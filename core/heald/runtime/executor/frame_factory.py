@@ -103,7 +103,7 @@ class FrameFactory:
         dying = self._layout.lists.deaths.dying
         attached = {number: call for number in self._layout.lists.attached
                     if (call := self._layout.calls[number].attach(frame)) is not None}
-        return [partial(run_and_forget, call, frame.registers, dying[number]) if number in dying else call
+        return [_forgetting_call(call, frame.registers, dying[number]) if number in dying else call
                 for number, call in attached.items()]
 
     def _attach_flat(self, frame: UnfinishedFrame) -> list[FrameCall]:
@@ -186,9 +186,22 @@ class FrameFactory:
         return error.at(node=user.call.node, op=user.call.op, device=name)
 
 
-def run_and_forget(call: FrameCall, registers: list[Any], dead: Sequence[int]) -> Any:
-    """Run a call, and empty the registers whose values die with it."""
-    returned = call()
-    for register in dead:
-        registers[register] = None
-    return returned
+def _forgetting_call(call: FrameCall, registers: list[Any], dead: Sequence[int]) -> FrameCall:
+    """Return a call that also empties the registers whose values die with it: one mostly, which needs no loop."""
+    if len(dead) == 1:
+        (only,) = dead
+
+        def run_and_forget_one() -> Any:
+            returned = call()
+            registers[only] = None
+            return returned
+
+        return run_and_forget_one
+
+    def run_and_forget() -> Any:
+        returned = call()
+        for register in dead:
+            registers[register] = None
+        return returned
+
+    return run_and_forget

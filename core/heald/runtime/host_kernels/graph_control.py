@@ -6,7 +6,7 @@ The functions may return a chain behind their results: it is filled when their s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import InvalidArgument
@@ -18,6 +18,7 @@ from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
 from .waiting import Turns, as_async, await_payloads, pending_values, run_or_promise
 
+Turn = Callable[[Sequence[Any]], Sequence[Any]]
 OVERLAP_ITERATIONS = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
 
 
@@ -62,9 +63,9 @@ def while_loop(
 
     An iteration begins before the results of the one before it are available, but every tenth waits for them.
     """
-    repeated = [] if chain else _repeated_calls(step, (cond, body), variables)
+    repeated = _repeated_calls(step, (cond, body), variables)
     if repeated:
-        return _while_in_place(repeated, variables, scalar)
+        return [*_while_in_place(repeated, variables, chain, scalar), *[None] * chain]
     return run_or_promise(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
@@ -79,9 +80,9 @@ def for_loop(
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
-    repeated = [] if chain else _repeated_calls(step, (body,), variables)
+    repeated = _repeated_calls(step, (body,), variables)
     if repeated:
-        return _for_in_place(repeated[0], numbers, variables)
+        return [*_for_in_place(repeated[0], numbers, variables, chain), *[None] * chain]
     return run_or_promise(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
@@ -176,30 +177,40 @@ def _repeated_calls(step: Step, functions: Sequence[Callee], variables: Sequence
     return calls
 
 
-def _while_in_place(repeated: Sequence[RepeatedCall], variables: Sequence[Any], scalar: bool) -> list[Any]:
-    test, turn = (function.turn for function in repeated)
-    values = variables
+def _while_in_place(
+    repeated: Sequence[RepeatedCall], variables: Sequence[Any], chain: bool, scalar: bool
+) -> Sequence[Any]:
+    """Return the loop variables after the loop."""
+    condition_function, body = repeated
+    test, turn, values = condition_function.turn, _turn_of_variables(body, len(variables), chain), variables
     try:
         while True:
             condition = test(values)[0]
             if not (condition if _is_plain(condition) else is_true(condition, scalar=scalar)):
-                return [*values]
+                return values
             values = turn(values)
     finally:
         for function in repeated:
             function.close()
 
 
-def _for_in_place(body: RepeatedCall, numbers: range, variables: Sequence[Any]) -> list[Any]:
+def _turn_of_variables(body: RepeatedCall, count: int, chain: bool) -> Turn:
+    """Return the turn of a body without the chain behind its results, which is ready."""
+    turn = body.turn
+    return (lambda values: turn(values)[:count]) if chain else turn
+
+
+def _for_in_place(body: RepeatedCall, numbers: range, variables: Sequence[Any], chain: bool) -> Sequence[Any]:
+    """Return the loop variables after the loop."""
     import numpy as np  # listing kernels needs no NumPy
 
-    values, turn, array, dtype = variables, body.turn, np.array, np.int32
+    values, turn, array, dtype = variables, _turn_of_variables(body, len(variables), chain), np.array, np.int32
     try:
         for number in numbers:
             values = turn((array(number, dtype), *values))
     finally:
         body.close()
-    return [*values]
+    return values
 
 
 def _is_plain(condition: Any) -> bool:

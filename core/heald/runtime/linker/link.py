@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
-from ..contract.structural import KEEPING_CODES, SEND_CODE
+from ..contract.structural import CHAIN_CODES, KEEPING_CODES, SEND_CODE
 from ..executor.calls.bound_call import BoundCall
 from ..executor.calls.kernel_call import KernelCall
 from ..executor.calls.view_call import ViewCall
@@ -396,7 +396,8 @@ class Linker:
         stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
         callees = self._link_callees(call)
         run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
-        never_pends = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        never_pends = call.code in CHAIN_CODES or (
+            id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees))
         if call.code in KEEPING_CODES:
             never_pends = not kernel.step  # other calls than this one may call its functions
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from heald.api import Bind, Kernels, ValueInfo, errors
+from heald.api import Bind, Kernels, errors
 
 from ..attributes import attributes, number
 from ..library import library
-from ..memory import Array, Layout, Operand, row_major
+from ..memory import ANY, Array, Layout, Operand, row_major
 from ..packing import packed_once
 from ..primitives import (
     BIAS,
@@ -36,12 +36,13 @@ from ..primitives import (
     pack_array,
 )
 from .binding import check_elements, declining
-from .recurrent import HIDDEN, LAST_HIDDEN, LAST_STATE, LEFT_TO_RIGHT, RECURRENT, STATE, layout_by_library
+from .recurrent import HIDDEN, LAST_HIDDEN, LAST_STATE, LEFT_TO_RIGHT, RECURRENT, STATE
 
 Y, LAST, HIDDEN_END, STATE_END = range(4)  # outputs of the ops
 LSTM_GATES = 4
+PEEPHOLES, PROJECTION = 35, 36  # the library's argument numbers for LSTMs
 RAGGED_PLACES = {SOURCE: 0, HIDDEN: 1, STATE: 2, RESULT: 3, LAST_HIDDEN: 4, LAST_STATE: 5, WEIGHTS: 6, RECURRENT: 7,
-                 BIAS: 8}  # the indices of the arrays of a RaggedSequence's primitives
+                 BIAS: 8, PROJECTION: 9}  # the indices of the arrays of a RaggedSequence's primitives
 FEW_STEPS = 4  # a call of one step takes up to so many times the time of a step among many
 SIMPLE_ACTIVATIONS = {"relu": number("dnnl_eltwise_relu"), "sigmoid": number("dnnl_eltwise_logistic"),
                       "tanh": number("dnnl_eltwise_tanh")}
@@ -50,37 +51,44 @@ SIMPLE_ACTIVATIONS = {"relu": number("dnnl_eltwise_relu"), "sigmoid": number("dn
 class SequenceOp(NamedTuple):
     """An op: its gates, the index of w among its inputs, and the function that describes it.
 
-    The inputs are length, x, h, c of an LSTM, w, u, b, rb of a GRU, and a mask.
+    The inputs are length, x, h, c of an LSTM, w, u, b, rb of a GRU, the peepholes and the projection of an LSTM, and a
+    mask.
     """
 
     gates: int
     weights_index: int
-    describe: Callable[[Bind, list[Any]], Any]
+    describe: Callable[[Bind, Mapping[int, Any]], Any]
 
 
-def _describe_lstm(b: Bind, descriptors: list[Any]) -> Any:
+COMMON = SOURCE, HIDDEN, WEIGHTS, RECURRENT, BIAS, RESULT, LAST_HIDDEN  # in the order of the descriptions
+
+
+def _describe_lstm(b: Bind, descriptors: Mapping[int, Any]) -> Any:
     _check_activations(b)
-    source, hidden, w, u, bias, result, end = descriptors
-    null = library().ffi.NULL
-    return describe_primitive(library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT, source,
-                              hidden, hidden, w, u, null, null, bias, result, end, end, 0, attributes(),
+    if b.attrs["cell_clip"] > 0 or b.attrs["proj_clip"] > 0:
+        raise errors.Unimplemented("states that are clipped")
+    roles = (SOURCE, HIDDEN, STATE, WEIGHTS, RECURRENT, PEEPHOLES, PROJECTION, BIAS, RESULT, LAST_HIDDEN, LAST_STATE)
+    return describe_primitive(library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT,
+                              *(descriptors.get(role, library().ffi.NULL) for role in roles), 0, attributes(),
                               with_reference=True)
 
 
-def _describe_gru(b: Bind, descriptors: list[Any]) -> Any:
+def _describe_gru(b: Bind, descriptors: Mapping[int, Any]) -> Any:
     _check_activations(b)
     c = library().c
     create = (c.dnnl_lbr_gru_forward_primitive_desc_create if b.attrs["reset_after"]
               else c.dnnl_gru_forward_primitive_desc_create)
-    return describe_primitive(create, INFERENCE, LEFT_TO_RIGHT, *descriptors, 0, attributes(), with_reference=True)
+    return describe_primitive(create, INFERENCE, LEFT_TO_RIGHT, *(descriptors[role] for role in COMMON), 0,
+                              attributes(), with_reference=True)
 
 
-def _describe_rnn(b: Bind, descriptors: list[Any]) -> Any:
+def _describe_rnn(b: Bind, descriptors: Mapping[int, Any]) -> Any:
     activation = SIMPLE_ACTIVATIONS.get(b.attrs["activation"])
     if activation is None:
         raise errors.Unimplemented(f"the activation {b.attrs['activation']}")
     return describe_primitive(library().c.dnnl_vanilla_rnn_forward_primitive_desc_create, INFERENCE, activation,
-                              LEFT_TO_RIGHT, *descriptors, 0, 0.0, 0.0, attributes(), with_reference=True)
+                              LEFT_TO_RIGHT, *(descriptors[role] for role in COMMON), 0, 0.0, 0.0, attributes(),
+                              with_reference=True)
 
 
 def _check_activations(b: Bind) -> None:
@@ -99,8 +107,8 @@ OPS: Mapping[str, SequenceOp] = {
 class RaggedSequence(KernelAroundPrimitive):
     """All steps, where rows may skip steps or the sequence may end early.
 
-    `all_steps` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b where they are
-    not known before the run. A cell without c ignores it.
+    `all_steps` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b and a projection
+    where they are not known before the run. A cell without c ignores it.
     """
 
     def __init__(self, all_steps: Primitive, step: Primitive, b: Bind, states: int) -> None:
@@ -109,8 +117,8 @@ class RaggedSequence(KernelAroundPrimitive):
         self._count, self._states, self._is_masked = len(b.inputs), states, bool(b.attrs["N"])
         self._keeps_output = b.attrs["masked"] == "previous"
         self._returns_state = states > 1 and STATE_END in b.needed
-        self._weights = slice(2 + states, 5 + states) if _are_late(b) else slice(0)
-        touched = [*range(2 + states), *range(self._count)[self._weights],
+        self._weights = _late_weights(b)
+        touched = [*range(2 + states), *self._weights,
                    *([self._count - 1] if self._is_masked else [])]  # length, x, states, weights, mask
         self.extents = {index: b.inputs[index].meta.nbytes for index in touched} | {
             self._count + index: output.nbytes for index, output in enumerate(b.outputs)}
@@ -144,7 +152,7 @@ class RaggedSequence(KernelAroundPrimitive):
             x, result = np.concatenate([np.take_along_axis(x[:steps], order, 0), x[steps:]]), np.empty_like(y)
         next_state = state_end[0] if state_end else next_hidden
         self._primitive.run(x, hidden, inputs[1 + self._states], result, next_hidden, next_state,
-                            *inputs[self._weights])
+                            *(inputs[index] for index in self._weights))
         ends = result[np.maximum(counts - 1, 0), np.arange(len(counts))]
         hidden_end[...] = np.where(counts[:, None] > 0, ends, hidden)
         if valid is not None:
@@ -165,8 +173,8 @@ class RaggedSequence(KernelAroundPrimitive):
     def _run_steps(self, inputs: Sequence[Array], outputs: Sequence[Array], steps: int, valid: Array | None) -> None:
         x, (y, last, *ends) = inputs[1], outputs
         states = [np.array(state) for state in inputs[2 : 2 + self._states]]
-        new_states = [np.empty_like(states[0]), np.empty_like(states[0])]
-        weights = inputs[self._weights]
+        new_states = [np.empty_like(states[0]), np.empty_like(states[-1])]
+        weights = [inputs[index] for index in self._weights]
         output: Any = np.zeros_like(last)
         y[steps:] = 0
         for t in range(steps):
@@ -201,50 +209,60 @@ def _steps_of(length: Array, x: Array) -> int:
 def sequence(b: Bind) -> Primitive | RaggedSequence:
     op = OPS[b.op]
     time, batch, inputs = b.inputs[1].meta.dims
-    cells = b.outputs[HIDDEN_END].dims[1]
-    check_elements((time, batch, inputs, cells))
-    if _are_late(b) and b.attrs.get("reset_after"):
-        raise errors.Unimplemented("two vectors of biases that are not known before the run")
+    check_elements((time, batch, inputs, *_sizes(b)))
+    if _are_late(b) and (b.attrs.get("reset_after") or b.attrs.get("P")):
+        raise errors.Unimplemented("several vectors of biases or peepholes that are not known before the run")
     length = b.inputs[0].value
     if b.attrs["N"] or length is None or int(length) != time or b.needed >= {LAST, HIDDEN_END}:
         all_steps, step = (_primitive(b, op, steps, RAGGED_PLACES) for steps in (time, 1))
         return RaggedSequence(all_steps, step, b, 2 if op.gates == LSTM_GATES else 1)
     count = len(b.inputs)
     places = {SOURCE: 1, HIDDEN: 2, STATE: 3, RESULT: count + Y, WEIGHTS: op.weights_index,
-              RECURRENT: op.weights_index + 1, BIAS: op.weights_index + 2}
+              RECURRENT: op.weights_index + 1, BIAS: op.weights_index + 2, PROJECTION: count - 1}
     if b.needed - {Y}:
         places |= {LAST_HIDDEN: count + (LAST if LAST in b.needed else HIDDEN_END), LAST_STATE: count + STATE_END}
     return _primitive(b, op, time, places)
 
 
+def _sizes(b: Bind) -> tuple[int, int]:
+    """The columns of h, and the number of cells: more, where h is a projection."""
+    gates, u = OPS[b.op].gates, b.inputs[OPS[b.op].weights_index + 1]
+    return u.meta.dims[0], u.meta.dims[1] // gates
+
+
+def _dims(b: Bind, op: SequenceOp, steps: int) -> dict[int, tuple[int, ...]]:
+    """The dimensions of the arrays of so many steps, by the library's argument numbers."""
+    _, batch, inputs = b.inputs[1].meta.dims
+    outputs, cells = _sizes(b)
+    biases = op.gates + bool(b.attrs.get("reset_after"))
+    return {SOURCE: (steps, batch, inputs), RESULT: (steps, batch, outputs), WEIGHTS: (1, 1, inputs, op.gates, cells),
+            RECURRENT: (1, 1, outputs, op.gates, cells), BIAS: (1, 1, biases, cells), PEEPHOLES: (1, 1, 3, cells),
+            PROJECTION: (1, 1, cells, outputs), HIDDEN: (1, 1, batch, outputs), LAST_HIDDEN: (1, 1, batch, outputs),
+            STATE: (1, 1, batch, cells), LAST_STATE: (1, 1, batch, cells)}
+
+
 def _primitive(b: Bind, op: SequenceOp, steps: int, places: Mapping[int, int]) -> Primitive:
     """A primitive of so many steps. `places`: the indices of its arrays, by the library's argument numbers."""
-    _, batch, inputs = b.inputs[1].meta.dims
-    cells = b.outputs[HIDDEN_END].dims[1]
-    biases = op.gates + bool(b.attrs.get("reset_after"))
-    layouts = {SOURCE: row_major((steps, batch, inputs)), RESULT: row_major((steps, batch, cells)),
-               WEIGHTS: row_major((1, 1, inputs, op.gates, cells)),
-               RECURRENT: row_major((1, 1, cells, op.gates, cells)),
-               BIAS: row_major((1, 1, biases, cells)),
-               **dict.fromkeys((HIDDEN, STATE, LAST_HIDDEN, LAST_STATE), row_major((1, 1, batch, cells)))}
-    end = layouts[HIDDEN].descriptor if LAST_HIDDEN in places else library().ffi.NULL
-
-    def describe(w_layout: Layout, u_layout: Layout) -> Any:
-        return op.describe(b, [layouts[SOURCE].descriptor, layouts[HIDDEN].descriptor, w_layout.descriptor,
-                               u_layout.descriptor, layouts[BIAS].descriptor, layouts[RESULT].descriptor, end])
-
-    unused = set() if op.gates == LSTM_GATES else {STATE, LAST_STATE}
+    dims = _dims(b, op, steps)
+    layouts = {role: row_major(shape) for role, shape in dims.items()}
+    unused = {role for role, is_used in ((STATE, op.gates == LSTM_GATES), (LAST_STATE, op.gates == LSTM_GATES),
+                                         (PEEPHOLES, b.attrs.get("P")), (PROJECTION, b.attrs.get("R"))) if not is_used}
     operands: dict[int, tuple[Layout, Operand]] = {
         role: (layouts[role], index) for role, index in places.items() if role not in unused}
-    plain = layouts[WEIGHTS], layouts[RECURRENT]
+    described = {role: layout.descriptor for role, layout in layouts.items() if role not in unused}
+    if LAST_HIDDEN not in places:
+        described |= {LAST_HIDDEN: library().ffi.NULL, LAST_STATE: library().ffi.NULL}
     if _are_late(b):
-        return Primitive(describe(*plain), operands)
-    description = describe(layout_by_library(inputs, cells, op.gates), layout_by_library(cells, cells, op.gates))
+        return Primitive(op.describe(b, described), operands)
+    packed = [role for role in (WEIGHTS, RECURRENT, PROJECTION) if role not in unused]
+    description = op.describe(b, described | {role: Layout.of(dims[role], ANY).descriptor for role in packed})
     if implementation(description).startswith("ref"):  # its own choice may be a form without strides
-        description = describe(*plain)
-    w, u = b.inputs[op.weights_index], b.inputs[op.weights_index + 1]
-    operands |= {WEIGHTS: _weights(b, op, w, description, 0), RECURRENT: _weights(b, op, u, description, 1),
-                 BIAS: (layouts[BIAS], _bias(b, op))}
+        description = op.describe(b, described)
+    for role in packed:
+        operands[role] = _weights(b, op, role, description)
+    operands[BIAS] = layouts[BIAS], _bias(b, op)
+    if PEEPHOLES not in unused:
+        operands[PEEPHOLES] = layouts[PEEPHOLES], _peepholes(b, op)
     return Primitive(description, operands)
 
 
@@ -254,18 +272,31 @@ def _are_late(b: Bind) -> bool:
     return not all(info.is_known for info in weights)
 
 
-def _weights(b: Bind, op: SequenceOp, weights: ValueInfo, description: Any, index: int) -> tuple[Layout, Operand]:
-    """Weights [rows, gates * cells] in the description's layout for the weights of this index."""
-    packed_layout = chosen_layout(description, number("dnnl_query_weights_md"), index)
+def _late_weights(b: Bind) -> list[int]:
+    """The indices of the inputs that are weights and not known before the run: w, u, b, and the projection."""
+    first, projection = OPS[b.op].weights_index, len(b.inputs) - b.attrs["N"] - 1
+    return [first, first + 1, first + 2, *([projection] if b.attrs.get("R") else [])] if _are_late(b) else []
+
+
+def _weights(b: Bind, op: SequenceOp, role: int, description: Any) -> tuple[Layout, Operand]:
+    """Weights [rows, gates * cells] in the description's layout. A projection has no gates."""
+    number_of_weights = {WEIGHTS: 0, RECURRENT: 1, PROJECTION: 2 + bool(b.attrs.get("P"))}[role]
+    packed_layout = chosen_layout(description, number("dnnl_query_weights_md"), number_of_weights)
+    index = len(b.inputs) - b.attrs["N"] - 1 if role == PROJECTION else op.weights_index + number_of_weights
+    dims = _dims(b, op, 1)[role]
 
     def pack() -> Array:
-        value = weights.value
+        value = b.inputs[index].value
         assert value is not None
-        gates = np.ascontiguousarray(value).reshape(value.shape[0], op.gates, -1)
-        return pack_array(gates, row_major((1, 1, *gates.shape)), packed_layout)
+        return pack_array(np.ascontiguousarray(value).reshape(dims), row_major(dims), packed_layout)
 
-    key = f"onednn {library().version}/{b.op} {index}/{packed_layout.name}"
+    key = f"onednn {library().version}/{b.op} {number_of_weights}/{packed_layout.name}"
     return packed_layout, packed_once(b, key, packed_layout, pack)
+
+
+def _peepholes(b: Bind, op: SequenceOp) -> Array:
+    first = op.weights_index + 3
+    return np.ascontiguousarray([b.inputs[index].value for index in range(first, first + 3)], np.float32)
 
 
 def _bias(b: Bind, op: SequenceOp) -> Array:

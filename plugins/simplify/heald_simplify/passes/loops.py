@@ -2,6 +2,8 @@
 
     While(0, steps, 0, TensorListReserve, h, c, TensorListFromTensor(x), w, u, b)  ->  _LSTMSequence(steps, x, h, ...)
 
+A loop over several cells, each of which takes the output of the one before, is fused into an op for each.
+
 The body is compared by the function that it computes (`recurrence`). A loop that differs in anything stays as it is.
 """
 
@@ -12,7 +14,8 @@ The body is compared by the function that it computes (`recurrence`). A loop tha
 #   - The rows of x, of the states and of the mask are equal in number, or are made equal as the nodes of a body would
 #     broadcast them: a body of [x, h] only the others. It fails in its second step where c has more rows than h, and
 #     the op fails in its first. Constants and zeros in the body have as many rows as one of them. Lengths of rows need
-#     no check: Select takes one for each row, and so does the op; it takes states with all rows only.
+#     no check: Select takes one for each row, and so does the op; it takes states with all rows only. Several cells in
+#     one loop must be sure to have equal rows: each would have rows of its own behind the loop.
 #   - The mask has as many steps as x, or the loop runs all steps of x: then a short mask is an error in both forms.
 #   - The output list or array has an element for each step of x, or just one, which each step overwrites.
 #   - Only its elements and the last states have consumers outside.
@@ -40,7 +43,7 @@ from ..recurrence.body_values import (
     Value,
     WrittenList,
 )
-from ..recurrence.cells import cell_of
+from ..recurrence.cells import cells_of
 from ..recurrence.fused_loop import FusedLoop
 from ..recurrence.polynomials import Algebra, Block, Source, State, TooLarge
 from ..recurrence.recurrent_loop import Loop, LoopVariables, masked_attribute
@@ -183,15 +186,15 @@ class _Loops:
         states = kinds.new_states(algebra, previous)
         if states is None or len(outputs) > 1:
             return None
-        cell = cell_of(algebra, states)
-        if cell is None or (previous is not None and self._width_of_zeros(node.inputs[previous]) is None):
+        cells = cells_of(algebra, states)
+        if cells is None or (previous is not None and self._width_of_zeros(node.inputs[previous]) is None):
             return None
-        masks = kinds.masks(cell)
-        selection = masked_attribute(outputs[0] if outputs else None, cell, states, masks, previous)
-        dtype = self._view.dtype(node.inputs[cell.states[0]])
-        if selection is None or len({*masks}) > 1 or dtype is None:
+        masks, item = kinds.masks(cells), cells[0].item
+        selection = masked_attribute(outputs[0] if outputs else None, cells[-1], states, masks, previous)
+        dtype = self._view.dtype(node.inputs[cells[-1].states[0]])
+        if selection is None or len({*masks}) > 1 or dtype is None or item is None:
             return None
-        return Loop(node, cell, dtype, tuple(dict.fromkeys(bound.steps for bound in bounds)),
+        return Loop(node, cells, item, dtype, tuple(dict.fromkeys(bound.steps for bound in bounds)),
                     masks[0] if masks else None, selection, previous, outputs[0] if outputs else None,
                     frozenset(kinds.invariants), frozenset(kinds.counters))
 
@@ -211,30 +214,30 @@ class _Loops:
     def _is_mask_as_long(self, loop: Loop) -> bool:
         if loop.mask is None or loop.mask.is_of_lengths:
             return True
-        mask, x = (self.series.source(loop.node.inputs[index]) for index in (loop.mask.index, loop.cell.item))
+        mask, x = (self.series.source(loop.node.inputs[index]) for index in (loop.mask.index, loop.item))
         return mask is not None and x is not None and self._sizes.of(mask, 0) == self._sizes.of(x, 0)
 
     def _align(self, loop: Loop, evaluation: BodyEvaluation) -> Loop | None:
         """The loop with its facts about rows and steps. None where an element of the body may have rows of its own."""
         view, inputs = self._view, loop.node.inputs
-        x = self.series.source(inputs[loop.cell.item])
+        x = self.series.source(inputs[loop.item])
         if x is None or len(view.shape(x) or ()) != 3 or view.dtype(x) is not loop.dtype:
             return None
-        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.cell.states)}
+        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.states)}
         if loop.mask is not None and not loop.mask.is_of_lengths:
             rows.add(self.series.rows(inputs[loop.mask.index]))
         others = [*evaluation.zeros, *([] if loop.previous is None else [inputs[loop.previous]])]
         row_counts = frozenset(evaluation.row_counts).union(*(self._sizes.broadcast_of(tensor, 0) for tensor in others))
         if None in rows or not row_counts <= rows or sum(isinstance(size, int) for size in rows) > 1:
             return None
-        if evaluation.needs_single_row and rows != {1}:
+        if (evaluation.needs_single_row and rows != {1}) or (len(loop.cells) > 1 < len(rows)):
             return None
         return loop._replace(is_aligned=len(rows) == 1, broadcasts_rows=not evaluation.needs_equal_rows,
                              is_mask_as_long=self._is_mask_as_long(loop))
 
     def _outputs_fit(self, loop: Loop) -> bool:
         """True where the consumers of the loop read its list, its states or invariants."""
-        useful = {*loop.cell.states, *loop.invariants, *loop.counters}
+        useful = {*loop.states, *loop.invariants, *loop.counters}
         if loop.previous is not None:
             useful.add(loop.previous)
         for consumer, number in self._view.consumers[loop.node.name]:

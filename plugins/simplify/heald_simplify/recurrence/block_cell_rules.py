@@ -14,7 +14,7 @@ from .body_values import (
     Values,
 )
 from .matrix_rules import product_with_weights
-from .polynomials import Block, Source, add, constant, scale
+from .polynomials import Block, Clip, Source, add, constant, scale
 
 RULES = RuleTable()
 
@@ -22,22 +22,26 @@ RULES = RuleTable()
 @RULES.rule("LSTMBlockCell")
 def _lstm_block_cell(body: BodyEvaluation, entry: Resolved, inputs: list[Value | None]) -> Values:
     """i, cs, f, o, ci, co, h. The weights are in the order i, ci, f, o."""
-    x, state, hidden, weights, *_, bias = inputs
+    x, state, hidden, weights, *vectors, bias = inputs
     sums = _gates_of_block(body, (x, hidden), weights, bias)
-    if entry.attrs["use_peephole"] or entry.attrs["cell_clip"] > 0 or not isinstance(state, Matrix):
-        return UNKNOWN
-    if sums is None or sums.width != 4 * state.width:
+    if not isinstance(state, Matrix) or sums is None or sums.width != 4 * state.width:
         return UNKNOWN
     arguments = [body.algebra.columns(sums.value, gate * state.width, (gate + 1) * state.width) for gate in range(4)]
-    if any(argument is None for argument in arguments):
+    peepholes = [body.matrix(vector, state.width) for vector in (vectors if entry.attrs["use_peephole"] else ())]
+    if any(argument is None for argument in arguments) or not all(peepholes):
         return UNKNOWN
-    algebra, activate = body.algebra, body.activation
+    algebra, activate, multiply = body.algebra, body.activation, body.algebra.multiply
     of_input, of_candidate, of_forget, of_output = (argument for argument in arguments if argument is not None)
-    i, candidate, o = activate("Sigmoid", of_input), activate("Tanh", of_candidate), activate("Sigmoid", of_output)
-    f = activate("Sigmoid", add(of_forget, constant(entry.attrs["forget_bias"])))
-    new_state = add(algebra.multiply(candidate, i), algebra.multiply(state.value, f))
-    squashed = activate("Tanh", new_state)
-    results = i, new_state, f, o, candidate, squashed, algebra.multiply(o, squashed)
+    of_forget = add(of_forget, constant(entry.attrs["forget_bias"]))
+    wci, wcf, wco = [peephole.value for peephole in peepholes if peephole is not None] or [constant(0.0)] * 3
+    i = activate("Sigmoid", add(of_input, multiply(wci, state.value)))
+    f = activate("Sigmoid", add(of_forget, multiply(wcf, state.value)))
+    candidate = activate("Tanh", of_candidate)
+    new_state, clip = add(multiply(candidate, i), multiply(state.value, f)), entry.attrs["cell_clip"]
+    if clip > 0:
+        new_state = algebra.polynomial(Clip(new_state, -clip, clip))
+    o, squashed = activate("Sigmoid", add(of_output, multiply(wco, new_state))), activate("Tanh", new_state)
+    results = i, new_state, f, o, candidate, squashed, multiply(o, squashed)
     return tuple(Matrix(result, state.width) for result in results)
 
 

@@ -17,6 +17,7 @@ from .polynomials import (
     Algebra,
     Atom,
     Block,
+    Clip,
     Item,
     Polynomial,
     Product,
@@ -40,45 +41,89 @@ class Gate(NamedTuple):
     shift: float
 
 
+class LstmParts(NamedTuple):
+    """`peepholes`: vectors of c in i and f, and of the new c in o. `projection`: It makes h of the cells. Clips of c
+    and h: 0 for none."""
+
+    peepholes: tuple[Block, ...] = ()
+    projection: Block | None = None
+    cell_clip: float = 0.0
+    proj_clip: float = 0.0
+
+
 class Cell(NamedTuple):
     """`states`: the indices of the loop's variables h and, of an LSTM, c. `item`: the index of the list of x.
 
+    `item` is None for a cell above another cell, whose h is its x.
     `candidate_biases`, `candidate_shift`: of a GRU with the reset behind the product, added to the product.
     """
 
     op: str
     states: tuple[int, ...]
-    item: int
+    item: int | None
     gates: tuple[Gate, ...]
     activation: str
     recurrent_activation: str | None = None
     reset_after: bool | None = None
     candidate_biases: tuple[Block, ...] = ()
     candidate_shift: float = 0.0
+    parts: LstmParts = LstmParts()
 
 
-def cell_of(algebra: Algebra, states: Mapping[int, Polynomial]) -> Cell | None:
-    """The cell that computes these new states, by the index of the variable."""
+def cells_of(algebra: Algebra, states: Mapping[int, Polynomial]) -> tuple[Cell, ...] | None:
+    """The cells that compute these new states, by the index of the variable. Each has the h of the one before as x."""
     if any(len(algebra.atoms_of(result)) > MOST_ATOMS for result in states.values()):
         return None
-    if len(states) == 2:
-        return next((cell for hidden, state in permutations(states)
-                     for cell in _lstms(algebra, states, hidden, state)), None)
-    if len(states) == 1:
-        (hidden,) = states
-        result = states[hidden]
-        cells = (*_simple_cells(algebra, result, hidden), *_grus(algebra, result, hidden))
-        return cells[0] if cells else None
-    return None
+    cells: list[Cell] = []
+    below: Polynomial | None = None
+    missing = dict(states)
+    while missing:
+        cell = next(_cells(algebra, missing, below), None)
+        if cell is None:
+            return None
+        cells.append(cell)
+        below = states[cell.states[0]]
+        missing = {index: result for index, result in missing.items() if index not in cell.states}
+    return tuple(cells) or None
 
 
-def _lstms(algebra: Algebra, states: Mapping[int, Polynomial], hidden: int, state: int) -> Iterator[Cell]:
-    new_state, new_hidden = states[state], states[hidden]
+def _cells(algebra: Algebra, states: Mapping[int, Polynomial], below: Polynomial | None) -> Iterator[Cell]:
+    """Yield the cells of some of these states whose x is `below`, or the element of a list."""
+    for hidden, state in permutations(states, 2):
+        for cell in _lstms(algebra, states, hidden, state):
+            yield from _with_input(algebra, cell, below)
+    for hidden, result in states.items():
+        for cell in (*_simple_cells(algebra, result, hidden), *_grus(algebra, result, hidden)):
+            yield from _with_input(algebra, cell, below)
+
+
+class _Match(NamedTuple):
+    """A cell, and the polynomial that each of its gates multiplies by w."""
+
+    cell: Cell
+    x: Polynomial
+
+
+def _with_input(algebra: Algebra, match: _Match, below: Polynomial | None) -> Iterator[Cell]:
+    if below is not None and match.x == below:
+        yield match.cell
+    elif below is None:
+        atom = algebra.only_atom(match.x)
+        if isinstance(atom, Item):
+            yield match.cell._replace(item=atom.index)
+
+
+def _lstms(algebra: Algebra, states: Mapping[int, Polynomial], hidden: int, state: int) -> Iterator[_Match]:
+    clipped_state, (projected, proj_clip) = states[state], _without_clip(algebra, states[hidden])
+    new_state, cell_clip = _without_clip(algebra, clipped_state)
+    product = algebra.only_atom(projected)
+    new_hidden, projection = (product.factor, product.weights) if isinstance(product, Product) else (projected, None)
     state_atoms, hidden_atoms = algebra.atoms_of(new_state), algebra.atoms_of(new_hidden)
+    parts = LstmParts((), projection, cell_clip, proj_clip)
     before = algebra.polynomial(State(state))
     for activation, recurrent_activation in _pairs(state_atoms):
         gates = arguments_of(recurrent_activation, state_atoms)
-        squashed = activate(algebra, activation, new_state)
+        squashed = activate(algebra, activation, clipped_state)
         outputs = arguments_of(recurrent_activation, hidden_atoms)
         for input_gate, forget_gate in permutations(gates, 2):
             i, f = (activate(algebra, recurrent_activation, gate) for gate in (input_gate, forget_gate))
@@ -88,31 +133,62 @@ def _lstms(algebra: Algebra, states: Mapping[int, Polynomial], hidden: int, stat
                     continue
                 for output in outputs:
                     o = activate(algebra, recurrent_activation, output)
-                    arguments = input_gate, forget_gate, candidate, output
                     if algebra.multiply(o, squashed) == new_hidden:
-                        yield from _cell(algebra, LSTM, arguments, (hidden, state), activation, recurrent_activation)
+                        seen = (input_gate, before), (forget_gate, before), (output, clipped_state)
+                        arguments, peepholes = _without_peepholes(algebra, seen)
+                        cell = Cell(LSTM, (hidden, state), None, (), activation, recurrent_activation,
+                                    parts=parts._replace(peepholes=peepholes))
+                        yield from _matches(algebra, cell, [*arguments[:2], candidate, arguments[2]])
 
 
-def _cell(
-    algebra: Algebra, op: str, arguments: Sequence[Polynomial], states: tuple[int, ...], activation: str,
-    recurrent_activation: str | None = None,
-) -> Iterator[Cell]:
-    gates = [_gate(algebra, argument, states[0]) for argument in arguments]
-    items = {gate[1] for gate in gates if gate is not None}
-    if len(items) == 1 and None not in gates:
-        yield Cell(op, states, items.pop(), tuple(gate[0] for gate in gates if gate is not None), activation,
-                   recurrent_activation)
+def _without_clip(algebra: Algebra, polynomial: Polynomial) -> tuple[Polynomial, float]:
+    """What is clipped to -bound and bound, and the bound. The polynomial and 0 where nothing is."""
+    clip = algebra.only_atom(polynomial)
+    if isinstance(clip, Clip) and clip.low is not None and clip.high == -clip.low and clip.high > 0:
+        return clip.argument, clip.high
+    return polynomial, 0.0
 
 
-def _simple_cells(algebra: Algebra, result: Polynomial, hidden: int) -> Iterator[Cell]:
+def _without_peepholes(
+    algebra: Algebra, seen: Sequence[tuple[Polynomial, Polynomial]]
+) -> tuple[list[Polynomial], tuple[Block, ...]]:
+    """The arguments of gates without the products of their states with vectors, and the vectors. `seen`: arguments and
+    states. The arguments as they are, where one has no such product."""
+    peepholes = [_peephole(algebra, argument, state) for argument, state in seen]
+    if not all(peepholes):
+        return [argument for argument, _ in seen], ()
+    rest = [add(argument, scale(algebra.multiply(algebra.polynomial(peephole), state), -1.0))
+            for (argument, state), peephole in zip(seen, peepholes, strict=True) if peephole is not None]
+    return rest, tuple(peephole.weights for peephole in peepholes if peephole is not None)
+
+
+def _peephole(algebra: Algebra, argument: Polynomial, state: Polynomial) -> Vector | None:
+    """The vector whose product with the state is a part of the argument."""
+    terms = {monomial for monomial, _ in argument if len(monomial) > 1}
+    for number in sorted({number for monomial in terms for number in monomial}):
+        atom = algebra.atoms[number]
+        if isinstance(atom, Vector) and {m for m, _ in algebra.multiply(algebra.polynomial(atom), state)} == terms:
+            return atom
+    return None
+
+
+def _matches(algebra: Algebra, cell: Cell, arguments: Sequence[Polynomial]) -> Iterator[_Match]:
+    """Yield the cell with the gates that have these arguments."""
+    gates = [_gate(algebra, argument, cell.states[0]) for argument in arguments]
+    inputs = {gate[1] for gate in gates if gate is not None}
+    if len(inputs) == 1 and None not in gates:
+        yield _Match(cell._replace(gates=tuple(gate[0] for gate in gates if gate is not None)), inputs.pop())
+
+
+def _simple_cells(algebra: Algebra, result: Polynomial, hidden: int) -> Iterator[_Match]:
     atoms = algebra.atoms_of(result)
     for activation in names_of(atoms):
         for argument in arguments_of(activation, atoms):
             if activate(algebra, activation, argument) == result:
-                yield from _cell(algebra, RNN, [argument], (hidden,), activation)
+                yield from _matches(algebra, Cell(RNN, (hidden,), None, (), activation), [argument])
 
 
-def _grus(algebra: Algebra, result: Polynomial, hidden: int) -> Iterator[Cell]:
+def _grus(algebra: Algebra, result: Polynomial, hidden: int) -> Iterator[_Match]:
     atoms = algebra.atoms_of(result)
     before = algebra.polynomial(State(hidden))
     for activation, recurrent_activation in _pairs(atoms):
@@ -127,13 +203,13 @@ def _grus(algebra: Algebra, result: Polynomial, hidden: int) -> Iterator[Cell]:
 
 def _grus_of(
     algebra: Algebra, update: Polynomial, candidate: Polynomial, hidden: int, activations: tuple[str, str]
-) -> Iterator[Cell]:
+) -> Iterator[_Match]:
     before = algebra.polynomial(State(hidden))
     atoms = algebra.atoms_of(candidate)
     if len(atoms) > MOST_ATOMS:
         return
     resets = arguments_of(activations[1], atoms)
-    inner = [atom for atom in atoms if isinstance(atom, Product) and not _is_of_item(algebra, atom)]
+    inner = [atom for atom in atoms if isinstance(atom, Product)]
     for product in inner:
         for reset in (*resets, *arguments_of(activations[1], algebra.atoms_of(product.factor))):
             r = activate(algebra, activations[1], reset)
@@ -149,10 +225,8 @@ def _grus_of(
                 gates, recurrent = add(parts[0], plain), parts[1]
             else:
                 continue
-            for cell in _cell(algebra, GRU, (update, reset, gates), (hidden,), *activations):
-                biases, shift = recurrent
-                yield cell._replace(reset_after=product.factor == before, candidate_biases=biases,
-                                    candidate_shift=shift)
+            cell = Cell(GRU, (hidden,), None, (), *activations, product.factor == before, *recurrent)
+            yield from _matches(algebra, cell, (update, reset, gates))
 
 
 def _recurrent_part(
@@ -189,19 +263,15 @@ def _recurrent_part(
     return rest_of_candidate, (tuple(biases), shift)
 
 
-def _is_of_item(algebra: Algebra, product: Product) -> bool:
-    return any(isinstance(atom, Item) for atom in algebra.atoms_of(product.factor))
-
-
 def _pairs(atoms: Sequence[Atom]) -> Iterator[tuple[str, str]]:
     names = names_of(atoms)
     yield from ((activation, recurrent) for activation in names for recurrent in names)
 
 
-def _gate(algebra: Algebra, argument: Polynomial, hidden: int) -> tuple[Gate, int] | None:
-    """A gate, and the index of its list. None unless it is one product of x, one of h, vectors and a number."""
+def _gate(algebra: Algebra, argument: Polynomial, hidden: int) -> tuple[Gate, Polynomial] | None:
+    """A gate, and x. None unless it is one product of x, one of h, vectors and a number."""
     before = algebra.polynomial(State(hidden))
-    w: tuple[Block, int] | None = None
+    products: list[Product] = []
     u: Block | None = None
     biases, shift = [], 0.0
     for monomial, coefficient in sorted(argument):
@@ -214,16 +284,10 @@ def _gate(algebra: Algebra, argument: Polynomial, hidden: int) -> tuple[Gate, in
             biases.append(atom.weights)
         elif isinstance(atom, Product) and atom.factor == before and u is None:
             u = atom.weights
-        elif isinstance(atom, Product) and w is None and (item := _item(algebra, atom.factor)) is not None:
-            w = atom.weights, item
+        elif isinstance(atom, Product):
+            products.append(atom)
         else:
             return None
-    return None if w is None or u is None else (Gate(w[0], u, tuple(biases), shift), w[1])
-
-
-def _item(algebra: Algebra, factor: Polynomial) -> int | None:
-    """The index of the list whose element a polynomial is."""
-    atoms = algebra.atoms_of(factor)
-    is_item = len(atoms) == 1 and isinstance(atoms[0], Item) and factor == algebra.polynomial(atoms[0])
-    return atoms[0].index if is_item and isinstance(atoms[0], Item) else None
-
+    if u is None or len(products) != 1:
+        return None
+    return Gate(products[0].weights, u, tuple(biases), shift), products[0].factor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from heald.api import DType, Input, Node, dtypes, placed_like
 
 from ..graph_view import GraphView
 from .body_values import Mask
+from .cells import LSTM, Cell
 from .recurrent_loop import Loop
 from .series import Series
 from .weights import WeightWriter
@@ -17,34 +19,25 @@ LAST_OUTPUT, FIRST_STATE = 1, 2  # outputs of the ops
 
 
 class FusedLoop:
-    """The op of a loop, with the loop's name, and the replacements of the loop's outputs."""
+    """The ops of a loop, with the loop's name, and the replacements of the loop's outputs."""
 
     def __init__(self, view: GraphView, loop: Loop, series: Series) -> None:
         self._view, self._loop, self._series = view, loop, series
         self._writer = WeightWriter(view, loop.node, loop.dtype)
-        self._name = view.new_name(f"{loop.node.name}/sequence")
+        self._names = [view.new_name(f"{loop.node.name}/sequence") for _ in loop.cells]
 
     def nodes(self) -> tuple[list[Node], dict[Input, Input]]:
-        loop, cell, inputs = self._loop, self._loop.cell, self._loop.node.inputs
-        writer = self._writer
-        weights = [writer.product_weights("w", [gate.w for gate in cell.gates]),
-                   writer.product_weights("u", [gate.u for gate in cell.gates]), writer.biases(cell)]
-        if cell.reset_after is not None:
-            weights.append(writer.bias(cell.candidate_biases, cell.candidate_shift, cell.gates[0].u.width))
+        loop, writer = self._loop, self._writer
+        x, states = self._tensor(loop.item), [loop.node.inputs[state] for state in loop.states]
         masks = [] if loop.mask is None else [self._mask(loop.mask)]
-        attrs: dict[str, Any] = {"T": loop.dtype, "N": len(masks), "masked": loop.masked,
-                                 "activation": cell.activation}
-        if cell.recurrent_activation is not None:
-            attrs["recurrent_activation"] = cell.recurrent_activation
-        if cell.reset_after is not None:
-            attrs["reset_after"] = cell.reset_after
-        x, states = self._tensor(cell.item), [inputs[state] for state in cell.states]
         if not loop.is_aligned:
             x, states, masks = self._with_equal_rows(x, states, masks)
         self._steps = self._length()
-        op = Node(self._name, cell.op, [self._steps, x, *states, *weights, *masks],
-                  controls=loop.node.controls, attrs=attrs)
-        nodes = [op]
+        nodes = []
+        for cell, name in zip(loop.cells, self._names, strict=True):
+            own, states = states[: len(cell.states)], states[len(cell.states) :]
+            nodes.append(self._op(cell, name, x, own, masks))
+            x = Input(name)
         if not self._view.is_replaceable(loop.node):
             nodes.append(self._waiting_node(loop.node))
         replacements: dict[Input, Input] = {}
@@ -53,6 +46,31 @@ class FusedLoop:
             replacements |= instead
         replacements |= self._results()
         return [*(placed_like(node, loop.node) for node in nodes), *writer.nodes], replacements
+
+    def _op(self, cell: Cell, name: str, x: Input, states: Sequence[Input], masks: Sequence[Input]) -> Node:
+        """The op of one cell over all steps of x."""
+        attrs: dict[str, Any] = {"T": self._loop.dtype, "N": len(masks), "masked": self._loop.masked,
+                                 "activation": cell.activation}
+        if cell.recurrent_activation is not None:
+            attrs["recurrent_activation"] = cell.recurrent_activation
+        if cell.reset_after is not None:
+            attrs["reset_after"] = cell.reset_after
+        if cell.op == LSTM:
+            attrs |= {"P": len(cell.parts.peepholes), "R": int(cell.parts.projection is not None),
+                      "cell_clip": cell.parts.cell_clip, "proj_clip": cell.parts.proj_clip}
+        return Node(name, cell.op, [self._steps, x, *states, *self._weights(cell), *masks],
+                    controls=self._loop.node.controls, attrs=attrs)
+
+    def _weights(self, cell: Cell) -> list[Input]:
+        writer = self._writer
+        weights = [writer.product_weights("w", [gate.w for gate in cell.gates]),
+                   writer.product_weights("u", [gate.u for gate in cell.gates]), writer.biases(cell)]
+        if cell.reset_after is not None:
+            weights.append(writer.bias(cell.candidate_biases, cell.candidate_shift, cell.gates[0].u.width))
+        weights += [writer.part("peephole", peephole) for peephole in cell.parts.peepholes]
+        if cell.parts.projection is not None:
+            weights.append(writer.part("projection", cell.parts.projection))
+        return weights
 
     def _tensor(self, index: int) -> Input:
         tensor = self._series.source(self._loop.node.inputs[index])
@@ -75,12 +93,12 @@ class FusedLoop:
         return writer.node("mask", "Less", column, lengths, T=dtype)
 
     def _steps_of_x(self) -> Input:
-        return self._sizes_of(self._tensor(self._loop.cell.item), self._loop.dtype, 0, is_scalar=True)
+        return self._sizes_of(self._tensor(self._loop.item), self._loop.dtype, 0, is_scalar=True)
 
     def _first_steps(self, mask: Input) -> Input:
         """A mask without steps behind the last of x."""
         writer = self._writer
-        end = self._sizes_of(self._tensor(self._loop.cell.item), self._loop.dtype, 0)
+        end = self._sizes_of(self._tensor(self._loop.item), self._loop.dtype, 0)
         return writer.node("mask", "StridedSlice", mask, writer.constant("mask/begin", [0]), end,
                            writer.constant("mask/strides", [1]), T=dtypes.bool_, Index=dtypes.int32)
 
@@ -149,8 +167,9 @@ class FusedLoop:
         """The replacements of the loop's variables."""
         loop, name = self._loop, self._loop.node.name
         results = {Input(name, None, index): loop.node.inputs[index] for index in loop.invariants}
-        results |= {Input(name, None, state): Input(self._name, None, FIRST_STATE + number)
-                    for number, state in enumerate(loop.cell.states)}
+        results |= {Input(name, None, state): Input(name_of_op, None, FIRST_STATE + number)
+                    for cell, name_of_op in zip(loop.cells, self._names, strict=True)
+                    for number, state in enumerate(cell.states)}
         for index in loop.counters:
             if any(consumer.inputs[number].index == index for consumer, number in self._view.consumers[name]):
                 results[Input(name, None, index)] = self._count(loop.node.inputs[index])
@@ -166,7 +185,7 @@ class FusedLoop:
     def _last_output(self) -> Input:
         """The output of the last step: h, where no step is masked and one at least runs."""
         is_state = self._loop.mask is None and all(isinstance(steps, int) and steps > 0 for steps in self._loop.bounds)
-        return Input(self._name, None, FIRST_STATE if is_state else LAST_OUTPUT)
+        return Input(self._names[-1], None, FIRST_STATE if is_state else LAST_OUTPUT)
 
     def _stack_nodes(self) -> list[Node]:
         """The nodes that make a tensor of the output list."""
@@ -181,7 +200,7 @@ class FusedLoop:
         assert loop.written is not None
         if stack.op == "Identity":
             return [self._waiting_node(stack)], {}
-        tensor = Input(self._name)
+        tensor = Input(self._names[-1])
         if not loop.written.at_step:
             tensor = writer.node("last", "ExpandDims", self._last_output,
                                  writer.constant("last/axis", 0), T=loop.dtype, Tdim=dtypes.int32)

@@ -23,11 +23,10 @@ from .body_values import (
     Value,
     Values,
 )
-from .polynomials import Activation, Block, Product, Source, add, constant, scale
+from .polynomials import Activation, Atom, Block, Clip, Product, Source, add, constant, scale
 
 RULES = RuleTable()
 CLIPS: dict[float | None, str] = {None: "Relu", 1.0: UNIT_CLIP, 6.0: "Relu6"}  # from 0 to a bound
-UPPER_BOUNDS: dict[float | None, str] = {1.0: "at most 1", 6.0: "at most 6"}
 MOST_FILLED = 1_000_000  # elements that a short list fills: the array takes memory
 
 
@@ -171,8 +170,8 @@ def _activation(body: BodyEvaluation, entry: Resolved, inputs: list[Value | None
 @RULES.rule("Maximum")
 def _maximum(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
     for operand, bound in (inputs, inputs[::-1]):
-        if isinstance(operand, Matrix) and bound == Scalar(0.0):
-            return (_clip(body, operand, 0.0, None),)
+        if isinstance(operand, Matrix) and isinstance(bound, Scalar):
+            return (_clip(body, operand, bound.value, None),)
     return UNKNOWN
 
 
@@ -187,23 +186,32 @@ def _minimum(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> V
 @RULES.rule("ClipByValue")
 def _clip_by_value(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
     operand, low, high = inputs
-    if not isinstance(operand, Matrix) or low != Scalar(0.0) or not isinstance(high, Scalar):
+    if not isinstance(operand, Matrix) or not isinstance(low, Scalar) or not isinstance(high, Scalar):
         return UNKNOWN
-    return (_clip(body, operand, 0.0, high.value),)
+    return (_clip(body, operand, low.value, high.value),)
 
 
 def _clip(body: BodyEvaluation, operand: Matrix, low: float | None, high: float | None) -> Matrix | None:
     """A matrix with bounds. A second op that bounds a bounded matrix on the other side joins the first."""
     argument = operand.value
-    atoms = body.algebra.atoms_of(argument)
-    inner = atoms[0] if len(atoms) == 1 and argument == body.algebra.polynomial(atoms[0]) else None
-    if isinstance(inner, Activation) and low is None and inner.op == "Relu":
-        low, argument = 0.0, inner.argument
-    elif isinstance(inner, Activation) and high is None and inner.op in UPPER_BOUNDS.values():
+    inner = body.algebra.only_atom(argument)
+    bounds = _bounds(inner)
+    is_other_side = bounds is not None and ((low, bounds[1]) == (None, None) or (high, bounds[0]) == (None, None))
+    if isinstance(inner, Activation | Clip) and bounds is not None and is_other_side:
+        low, high = bounds[0] if low is None else low, bounds[1] if high is None else high
         argument = inner.argument
-        high = next(bound for bound, name in UPPER_BOUNDS.items() if name == inner.op)
-    op = UPPER_BOUNDS.get(high) if low is None else CLIPS.get(high)
-    return None if op is None else replace(operand, value=body.activation(op, argument))
+    if low is not None and high is not None and not low <= high:  # then the order of the ops counts
+        return None
+    atom = Activation(CLIPS[high], argument) if low == 0.0 and high in CLIPS else Clip(argument, low, high)
+    return replace(operand, value=body.algebra.polynomial(atom))
+
+
+def _bounds(atom: Atom | None) -> tuple[float | None, float | None] | None:
+    if isinstance(atom, Clip):
+        return atom.low, atom.high
+    if isinstance(atom, Activation):
+        return next(((0.0, high) for high, op in CLIPS.items() if op == atom.op), None)
+    return None
 
 
 @RULES.rule("Split")

@@ -111,7 +111,16 @@ class Activation:
     argument: Polynomial
 
 
-Atom = State | Item | Product | Vector | Activation
+@dataclass(frozen=True)
+class Clip:
+    """Each element between two bounds, of which one may be missing."""
+
+    argument: Polynomial
+    low: float | None
+    high: float | None
+
+
+Atom = State | Item | Product | Vector | Activation | Clip
 
 
 class TooLarge(Exception):
@@ -140,6 +149,11 @@ class Algebra:
         """The atoms of all monomials, without repetition, in a fixed order."""
         return [self.atoms[number] for number in sorted({n for monomial, _ in polynomial for n in monomial})]
 
+    def only_atom(self, polynomial: Polynomial) -> Atom | None:
+        """The atom that a polynomial is. None for a sum, a multiple or a product of atoms."""
+        atoms = self.atoms_of(polynomial)
+        return atoms[0] if len(atoms) == 1 and polynomial == self.polynomial(atoms[0]) else None
+
     def multiply(self, a: Polynomial, b: Polynomial) -> Polynomial:
         terms: dict[Monomial, float] = {}
         if len(a) * len(b) > MOST_TERMS:
@@ -166,7 +180,7 @@ class Algebra:
     def _columns_of_atom(self, atom: Atom, start: int, stop: int, nested: int) -> Atom | None:
         if isinstance(atom, Product | Vector):
             return replace(atom, weights=atom.weights.column_block(start, stop))
-        if not isinstance(atom, Activation) or nested == MOST_NESTED:
+        if not isinstance(atom, Activation | Clip) or nested == MOST_NESTED:
             return None
         argument = self.columns(atom.argument, start, stop, nested + 1)
         return None if argument is None else replace(atom, argument=argument)

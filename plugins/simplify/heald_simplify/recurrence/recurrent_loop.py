@@ -13,7 +13,9 @@ from .polynomials import Algebra, Polynomial
 
 
 class Loop(NamedTuple):
-    """A loop whose body is a cell. `bounds`: the numbers of steps, the smallest of which counts.
+    """A loop whose body is a cell, or several, each of which has the h of the one before as its x.
+
+    `item`: the index of the list of x. `bounds`: the numbers of steps, the smallest of which counts.
 
     `is_aligned`: x, the states and the mask are sure to have as many rows. `broadcasts_rows`: If not, the body makes x
     and h as long as the longest. `is_mask_as_long`: The mask is sure to have
@@ -21,7 +23,8 @@ class Loop(NamedTuple):
     """
 
     node: Node
-    cell: Cell
+    cells: tuple[Cell, ...]
+    item: int
     dtype: DType
     bounds: tuple[int | Input, ...]
     mask: Mask | None
@@ -33,6 +36,16 @@ class Loop(NamedTuple):
     is_aligned: bool = True
     broadcasts_rows: bool = True
     is_mask_as_long: bool = True
+
+    @property
+    def states(self) -> list[int]:
+        """The variables that are states of the cells."""
+        return [state for cell in self.cells for state in cell.states]
+
+    @property
+    def output(self) -> int:
+        """The variable h of the last cell."""
+        return self.cells[-1].states[0]
 
 
 class LoopVariables:
@@ -86,9 +99,9 @@ class LoopVariables:
             new[index] = matrix.value
         return new
 
-    def masks(self, cell: Cell) -> list[Mask]:
+    def masks(self, cells: Sequence[Cell]) -> list[Mask]:
         """The masks of the states. They are all equal, or the loop is none of a layer."""
-        values = [self._states[index] for index in cell.states]
+        values = [self._states[index] for cell in cells for index in cell.states]
         masks = [value.mask for value in values if isinstance(value, Selected)]
         return masks if len(masks) in (0, len(values)) else [*masks, Mask(-1, 1)]
 

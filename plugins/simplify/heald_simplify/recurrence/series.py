@@ -191,11 +191,11 @@ class Series:
 
     def _steps(self, loop: Loop) -> Size | None:
         """The number of steps of x."""
-        x = self.source(loop.node.inputs[loop.cell.item])
+        x = self.source(loop.node.inputs[loop.item])
         return None if x is None else self._sizes.of(x, 0)
 
     def _output_shape(self, loop: Loop) -> tuple[int | None, ...]:
-        return self._view.shape(loop.node.inputs[loop.cell.states[0]]) or ()
+        return self._view.shape(loop.node.inputs[loop.output]) or ()
 
     def _states_shape(self, element_shape: Input, shape: tuple[int | None, ...]) -> bool:
         """True where the element shape of a list is known, and sure to be that of tensors of this shape."""

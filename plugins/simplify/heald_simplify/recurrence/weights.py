@@ -40,13 +40,13 @@ class WeightWriter:
 
     def product_weights(self, name: str, blocks: Sequence[Block]) -> Input:
         """The columns of all blocks side by side."""
-        parts = [self._part(name, block) for block in _merge_neighbours(blocks)]
+        parts = [self.part(name, block) for block in _merge_neighbours(blocks)]
         return self._join(name, parts, 1)
 
     def biases(self, cell: Cell) -> Input:
         gates = [(gate.biases, gate.shift, gate.u.width) for gate in cell.gates]
         if all(len(biases) == 1 and not shift for biases, shift, _ in gates):
-            return self._join("bias", [self._part("bias", block)
+            return self._join("bias", [self.part("bias", block)
                                          for block in _merge_neighbours([biases[0] for biases, _, _ in gates])], 0)
         return self._join("bias", [self.bias(*gate) for gate in gates], 0)
 
@@ -56,7 +56,7 @@ class WeightWriter:
         if shift or not blocks:
             total = self.constant("shift", np.full(width, shift), self._dtype.numpy)
         for block in blocks:
-            part = self._part("bias", block)
+            part = self.part("bias", block)
             total = part if total is None else self.node("bias", "AddV2", total, part, T=self._dtype)
         assert total is not None
         return total
@@ -67,7 +67,8 @@ class WeightWriter:
         return self.node(name, "ConcatV2", *parts, self.constant(f"{name}/axis", axis), N=len(parts), T=self._dtype,
                          Tidx=dtypes.int32)
 
-    def _part(self, name: str, block: Block) -> Input:
+    def part(self, name: str, block: Block) -> Input:
+        """The rows and columns of one block."""
         tensor = self._read(block.source)
         if block.is_whole:
             return tensor

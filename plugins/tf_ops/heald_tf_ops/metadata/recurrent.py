@@ -99,11 +99,33 @@ GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
 
 @rule("_LSTMSequence")
 def lstm_sequence(
-    _: Attrs, length: ValueInfo, x: ValueInfo, hidden: ValueInfo, state: ValueInfo, *rest: ValueInfo
+    attrs: Attrs, length: ValueInfo, x: ValueInfo, hidden: ValueInfo, state: ValueInfo, *rest: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    """Return y [time, batch, cells], the last step's output, and the states after the last step: h, c."""
-    w, u, b, *masks = rest
-    return _sequence("_LSTMSequence", length, x, (hidden, state), w, u, b, masks)
+    """Return y [time, batch, outputs], the last step's output, and the states after the last step: h, c.
+
+    A projection [cells, outputs] makes h of the cells. Without one there are as many outputs as cells.
+    """
+    w, u, b, *others = rest
+    peepholes, others = others[: attrs["P"]], others[attrs["P"] :]
+    projections, masks = others[: attrs["R"]], others[attrs["R"] :]
+    if attrs["P"] not in (0, 3) or attrs["R"] > 1:
+        raise InvalidArgument(f"an LSTM takes no peepholes or three, and one projection at most, not {attrs['P']} and "
+                              f"{attrs['R']}")
+    batch, cells = dims_of_rank(state, 2, "a state")
+    _check_peepholes(peepholes, cells)
+    if not projections:
+        return _sequence("_LSTMSequence", length, x, (hidden, state), w, u, b, masks)
+    cells, outputs = _dims_of_projection(projections[0], cells)
+    batch = same_dim(batch, dims_of_rank(hidden, 2, "a state")[0], "the batches of the states")
+    hidden = info(hidden.dtype, (batch, same_dim(dims_of_rank(hidden, 2, "a state")[1], outputs,
+                                                 "the columns of h and of the projection")))
+    y, last, _ = _sequence("_LSTMSequence", length, x, (hidden,), w, u, b, masks, cells)
+    return y, last, last, info(x.dtype, (last.shape[0] if last.shape else None, cells))
+
+
+def _dims_of_projection(projection: ValueInfo, cells: int | None) -> tuple[int | None, int | None]:
+    rows, columns = dims_of_rank(projection, 2, "a projection")
+    return same_dim(rows, cells, "the rows of the projection and the cells"), columns
 
 
 @rule("_GRUSequence")
@@ -129,15 +151,16 @@ def rnn_sequence(
 
 def _sequence(
     op: str, length: ValueInfo, x: ValueInfo, states: Sequence[ValueInfo], w: ValueInfo, u: ValueInfo, b: ValueInfo,
-    masks: Sequence[ValueInfo],
+    masks: Sequence[ValueInfo], projected_cells: int | None = None,
 ) -> tuple[ValueInfo, ...]:
+    """`projected_cells`: of a layer whose states are projections of the cells."""
     check_single(length, "length")
     time, batch, inputs = dims_of_rank(x, 3, "x")
-    cells: int | None = None
+    outputs: int | None = None
     for state in states:
         shape = dims_of_rank(state, 2, "a state")
         batch = same_dim(batch, shape[0], "the batches of x and a state")
-        cells = same_dim(cells, shape[1], "the cells of the states")
+        outputs = same_dim(outputs, shape[1], "the cells of the states")
     for mask in masks:
         shape = dims_of_rank(mask, 2, "a mask")
         time = same_dim(time, shape[0], "the steps of x and a mask")
@@ -145,12 +168,13 @@ def _sequence(
     rows, columns = dims_of_rank(w, 2, "w")
     same_dim(rows, inputs, "the rows of w and the inputs")
     u_rows, u_columns = dims_of_rank(u, 2, "u")
-    cells = same_dim(cells, u_rows, "the rows of u and the cells")
+    outputs = same_dim(outputs, u_rows, "the rows of u and the cells")
+    cells = outputs if projected_cells is None else projected_cells
     if cells is not None:
         columns = same_dim(columns, cells * GATES[op], f"the columns of w and {GATES[op]} times the cells")
     same_dim(u_columns, columns, "the columns of u and w")
     same_dim(dims_of_rank(b, 1, "b")[0], columns, "the elements of b and the columns of w")
     if len(masks) > 1:
         raise InvalidArgument(f"a sequence takes one mask at most, {len(masks)} are given")
-    matrix = info(x.dtype, (batch, cells))
-    return info(x.dtype, (time, batch, cells)), matrix, *[matrix for _ in states]
+    matrix = info(x.dtype, (batch, outputs))
+    return info(x.dtype, (time, batch, outputs)), matrix, *[matrix for _ in states]
