@@ -130,7 +130,7 @@ FILL_MODES: dict[str, Callable[[Array, int], Array]] = {
 def image_projective_transform(b: Bind) -> Run:
     batch, height, width, _ = b.inputs[0].meta.dims
     _, rows, columns, _ = b.outputs[0].dims
-    mapped = FILL_MODES[b.attrs["fill_mode"]]
+    mapped, is_padded = FILL_MODES[b.attrs["fill_mode"]], b.attrs["fill_mode"] == "CONSTANT"
     sample = {"BILINEAR": _bilinear, "NEAREST": _nearest}[b.attrs["interpolation"]]
     y, x = np.arange(rows, dtype=f32)[None, :, None], np.arange(columns, dtype=f32)[None, None]
     together = max(1, BLOCK_BYTES // max(1, 4 * max(height * width, rows * columns)))
@@ -139,7 +139,7 @@ def image_projective_transform(b: Bind) -> Run:
     def run(images: Array, transforms: Array, _shape: Array, *fill_and_out: Array) -> None:
         *fill_values, out = fill_and_out
         fill = np.asarray(fill_values[0] if fill_values else 0).astype(out.dtype)
-        if not images.size:
+        if not out.size or not (images.size or is_padded):  # outside of no image there is its border
             out.fill(fill)
             return
         parameters = transforms.T[:, :, None, None]
