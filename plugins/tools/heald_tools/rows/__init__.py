@@ -6,6 +6,8 @@
     row_batch rows that were read together, by column
     text_files  texts, packed or plain, in the encoding that they state
     tables    readers of CSV and JSON lines
+    arrow_tables  CSV by pyarrow, a chunk at a time
+    text_column  texts in pyarrow's memory
     arrays    readers of NumPy's files and of lines of text
     records   a reader of TFRecord files
     pictures  pictures as rows

@@ -207,16 +207,17 @@ def _limit_rows(batches: Iterator[RowBatch], limit: int | None) -> Iterator[RowB
     left = sys.maxsize if limit is None else limit
     for batch in batches:
         if len(batch) >= left:
-            part = batch.part(0, left)
-            yield RowBatch(part.index, part.columns, batch.faults)
+            yield batch.part(0, left)
             return
         left -= len(batch)
         yield batch
 
 
 def _bindings(inputs: Mapping[str, TensorMetadata], sample: RowBatch, request: Request) -> list[Binding]:
+    """The columns of each input. A column that is kept feeds an input where its name or --map says so."""
     needed = {name: meta for name, meta in inputs.items() if name not in request.constants}
-    input_columns = {name: column for name, column in sample.columns.items() if name not in request.keep}
+    kept_only = {*request.keep} - {*inputs} - {column for columns in request.maps.values() for column in columns}
+    input_columns = {name: column for name, column in sample.columns.items() if name not in kept_only}
     return bind_columns(needed, RowBatch(sample.index, input_columns), request.maps)
 
 
@@ -228,7 +229,7 @@ def _check_columns(keep: Sequence[str], sample: RowBatch) -> None:
 
 
 def _columns_to_keep(rows: RowBatch, keep: Sequence[str]) -> Table:
-    return {**rows.index, **{name: rows.columns[name] for name in keep}}
+    return {**rows.index, **{name: rows.columns[name] if name in rows.columns else [None] * len(rows) for name in keep}}
 
 
 def _run(model: Model, feeds: Feeds, request: Request, size: int) -> Table:

@@ -58,7 +58,7 @@ def _rows(path: Path, records: list[tuple[int, bytes]], has_features: bool,
         try:
             rows.append((number, record, features_of(record) if has_features else {}))
         except HealdError as error:
-            faults.append(Fault(f"{path}:{number}", f"no tf.Example: {error.message}"))
+            faults.append(Fault(f"{path}:{number}", f"no tf.Example: {error.message}", len(rows)))
     return rows, faults
 
 

@@ -116,9 +116,13 @@ def make_writer(suffix: str, out: BinaryIO, nan: str) -> Writer:
 
 
 def _cells(column: Any) -> Any:
-    """The texts of a column's cells."""
+    """The cells of a column, which are numbers, texts, or None for an empty cell."""
     if hasattr(column, "dtype") and column.ndim == 1 and column.dtype.kind in "iufb":
-        return column.astype(str) if column.dtype.kind != "b" else ["true" if value else "false" for value in column]
+        if column.dtype.kind == "f":
+            return column.astype(str).tolist()
+        return column.tolist() if column.dtype.kind != "b" else ["true" if value else "false" for value in column]
+    if not hasattr(column, "dtype") and set(map(type, column)) <= _SCALARS:
+        return column
     return [json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value for value in _values(column)]
 
 
@@ -133,6 +137,9 @@ def _values(column: Any) -> list[Any]:
     if column.dtype.kind == "f" and column.dtype.itemsize < 8:
         column = column.astype(str).astype(np.float64)
     return [_plain(value) for value in column.tolist()]
+
+
+_SCALARS = {str, int, float, type(None)}  # that are cells as they are
 
 
 def _plain(value: Any) -> Any:
