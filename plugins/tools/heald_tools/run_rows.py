@@ -51,12 +51,12 @@ def _names(text: str) -> list[str]:
 def is_of_rows_run(args: Namespace) -> bool:
     """True where inputs are many rows, or the output is a table."""
     from .inputs import parse
-    from .rows.sinks import STDOUT
+    from .rows.sinks import SHARDS, STDOUT
     from .rows.sources import is_of_rows
 
     if args.batch is not None or args.output == STDOUT:
         return True
-    if args.output is not None and Path(args.output).suffix.lower() in (".csv", ".jsonl"):
+    if args.output is not None and Path(args.output).suffix.lower() in SHARDS:
         return True
     return any(is_of_rows(parse(text).text) for text in args.input)
 

@@ -10,6 +10,7 @@
     text_column  texts in pyarrow's memory
     arrays    readers of NumPy's files and of lines of text
     records   a reader of TFRecord files
+    parquet_files  Parquet: a reader and a writer
     pictures  pictures as rows
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures
@@ -19,7 +20,8 @@
     journal   how far a run has come
     sinks     places of a table: standard output, a file, a folder of shards
     labels    the names of classes
-    writers   the table of writers: CSV, JSON lines, .npz
+    plain_values  columns as Python's values
+    writers   the table of writers: CSV, JSON lines, .npz, Parquet
     progress  the bar, the rate and the time left
     predict   all of it in turn
 """

@@ -158,7 +158,8 @@ def _values(binding: Binding, column: Column) -> Array:
     if isinstance(column, Undecoded):
         return _decode_items(binding, column)
     if hasattr(column, "dtype"):
-        return column
+        is_exact = column.ndim > 1 or column.dtype.kind not in "iub" or dtype.numpy.kind != "f"
+        return column if is_exact else column.astype(dtype.numpy)  # as the texts of integers are
     if dtype is dtypes.string:
         return _texts(column, binding)
     kind = bool if dtype is dtypes.bool_ else dtype.numpy

@@ -96,4 +96,4 @@ def _join_columns(columns: Sequence[Column]) -> Column:
         return TextColumn.join(columns)
     if all(hasattr(column, "dtype") for column in columns):
         return np.concatenate(columns)
-    return [value for column in columns for value in column]
+    return [value for column in columns for value in (column.tolist() if hasattr(column, "dtype") else column)]

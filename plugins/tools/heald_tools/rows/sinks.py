@@ -19,12 +19,14 @@ from typing import Protocol
 from heald.errors import InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
 
+from .formats import check_library
 from .journal import Journal, Reached
 from .results import Table
-from .writers import WRITERS, CsvWriter, Writer, make_writer
+from .writers import LIBRARIES, WRITERS, CsvWriter, Writer, make_writer
 
 STDOUT = "-"
 GROWING = (".csv", ".jsonl")  # formats whose files may grow
+SHARDS = (*GROWING, ".parquet")  # formats of a folder's files
 JOURNAL = "journal.json"  # of a folder
 SHARD_ROWS = 10_000
 SAVING = 2.0  # seconds of a part
@@ -50,10 +52,12 @@ def is_folder(output: str) -> bool:
 def check_output(output: str, *, resume: bool) -> None:
     """Raises InvalidArgument for a place of no known format, Unimplemented for one that cannot resume."""
     suffix = _shard_suffix(output) if is_folder(output) else Path(output).suffix.lower()
-    if output != STDOUT and suffix not in (GROWING if is_folder(output) else WRITERS):
-        known = ", ".join(GROWING if is_folder(output) else WRITERS)
+    if output != STDOUT and suffix not in (SHARDS if is_folder(output) else WRITERS):
+        known = ", ".join(SHARDS if is_folder(output) else WRITERS)
         raise InvalidArgument(f"--output '{output}' is no file of a known format",
                               hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards")
+    if output != STDOUT:
+        check_library(LIBRARIES.get(suffix), f"writing '{output}'")
     if resume and not is_folder(output) and suffix not in GROWING:
         raise Unimplemented(f"--resume: '{output}' is written at the end alone",
                             hint=f"these grow: {', '.join(GROWING)}, and a folder")
@@ -134,6 +138,7 @@ class Parts:
             whole_file.make_folders(folder)
         self._folder, self._suffix, self._journal = folder, suffix, journal
         self._buffer = io.BytesIO()
+        self._has_rows = False  # since the last part
         self._writer = self._new_writer()
 
     def _new_writer(self) -> Writer:
@@ -141,6 +146,7 @@ class Parts:
 
     def write(self, table: Table, reached: Reached) -> None:
         self._writer.write(table)
+        self._has_rows = True
         self.reached = reached._replace(parts=self.reached.parts, columns=self.reached.columns or tuple(table))
         if self._is_full():
             self.save()
@@ -154,13 +160,14 @@ class Parts:
 
     def save(self) -> None:
         """Write the rows since the last part."""
-        self._writer.close()
-        if self._buffer.tell():
+        if self._has_rows:
+            self._writer.close()
             name = f"part-{len(self.reached.parts):05}{self._suffix}"
             whole_file.write_whole(self._folder / name, [self._buffer.getvalue()])
             self.reached = self.reached._replace(parts=(*self.reached.parts, name))
             self._buffer.seek(0)
             self._buffer.truncate()
+            self._has_rows = False
         self._journal.save(self.reached)
 
 

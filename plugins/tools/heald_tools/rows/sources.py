@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from heald.errors import HealdWarning, InvalidArgument, NotFound, did_you_mean, of_system
 
-from .formats import Format, format_of, suffix_text
+from .formats import Format, check_library, format_of, suffix_text
 
 STDIN = "-"
 _PATTERN = frozenset("*?[")
@@ -92,6 +92,7 @@ def find_source(text: str, name: str, default_format: Format | None = None) -> S
     if unknown:
         warnings.warn(f"'{text}' has {unknown:,} files of no known format; left out", HealdWarning, stacklevel=2)
     (of_all, files), = by_format.items()
+    check_library(formats[of_all].library, f"reading '{files[0]}'")
     return Source(text, formats[of_all], files, key)
 
 

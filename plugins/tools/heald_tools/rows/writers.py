@@ -12,7 +12,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
+from heald.api import Library
+
 from ..json_values import replace_by_null
+from .formats import PYARROW
+from .parquet_files import ParquetWriter
+from .plain_values import SCALARS, plain_values
 from .results import Table
 
 
@@ -61,7 +66,7 @@ class JsonLinesWriter:
 
     def write(self, table: Table) -> None:
         lines = []
-        for values in zip(*(_values(column) for column in table.values()), strict=True):
+        for values in zip(*(plain_values(column) for column in table.values()), strict=True):
             row = dict(zip(table, values, strict=True))
             lines.append(self._line(row))
         self._out.write("".join(lines).encode())
@@ -106,8 +111,9 @@ class NpzWriter:
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO], Writer]] = {
-    ".csv": CsvWriter, ".jsonl": JsonLinesWriter, ".npz": NpzWriter,
+    ".csv": CsvWriter, ".jsonl": JsonLinesWriter, ".npz": NpzWriter, ".parquet": ParquetWriter,
 }
+LIBRARIES: Mapping[str, Library] = {".parquet": PYARROW}  # that writers need
 
 
 def make_writer(suffix: str, out: BinaryIO, nan: str) -> Writer:
@@ -121,30 +127,7 @@ def _cells(column: Any) -> Any:
         if column.dtype.kind == "f":
             return column.astype(str).tolist()
         return column.tolist() if column.dtype.kind != "b" else ["true" if value else "false" for value in column]
-    if not hasattr(column, "dtype") and set(map(type, column)) <= _SCALARS:
+    if not hasattr(column, "dtype") and set(map(type, column)) <= SCALARS:
         return column
-    return [json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value for value in _values(column)]
-
-
-def _values(column: Any) -> list[Any]:
-    """A column as Python values: float32 by its shortest text, bytes as text."""
-    import numpy as np
-
-    if not hasattr(column, "dtype"):
-        return [_plain(value) for value in column]
-    if column.dtype.kind == "V":  # bfloat16 and kin
-        column = column.astype(np.float32)
-    if column.dtype.kind == "f" and column.dtype.itemsize < 8:
-        column = column.astype(str).astype(np.float64)
-    return [_plain(value) for value in column.tolist()]
-
-
-_SCALARS = {str, int, float, type(None)}  # that are cells as they are
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value) if isinstance(value, complex) else value
+    return [json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+            for value in plain_values(column)]
