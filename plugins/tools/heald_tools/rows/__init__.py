@@ -12,6 +12,9 @@
     records   a reader of TFRecord files
     parquet_files  Parquet: a reader and a writer
     pictures  pictures as rows
+    sounds    sounds as rows
+    sound_arguments  the options about sounds
+    sound_files  a WAV file for each row
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures
     columns   the columns that feed each input, and the arrays that they become

@@ -248,7 +248,7 @@ def _decode_items(binding: Binding, column: Undecoded) -> Array:
     if len(shapes) > 1:
         shape_list = " and ".join(str(list(shape)) for shape in sorted(shapes)[:2])
         raise InvalidArgument(f"rows of input '{binding.input}' differ in shape: {shape_list}",
-                              hint="--resize makes pictures of one size; --batch 1 runs each alone")
+                              hint="--batch 1 runs each alone; --resize makes pictures of one size")
     if values and isinstance(values[0], bytes):
         texts = np.empty(len(values), object)
         texts[:] = values

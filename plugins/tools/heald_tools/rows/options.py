@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .sounds import Rates
 
 
 class ReadOptions(NamedTuple):
@@ -19,3 +22,14 @@ class ReadOptions(NamedTuple):
     encoding: str = "utf-8"
     header: bool | None = None
     key: str | None = None
+
+
+class SoundOptions(NamedTuple):
+    """`rate`: Samples a second; None for each file's own. `mono`: The channels are mixed.
+
+    `rates`: The rates of the files of this run, where files that differ are told.
+    """
+
+    rate: int | None = None
+    mono: bool = False
+    rates: Rates | None = None

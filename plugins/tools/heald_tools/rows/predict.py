@@ -98,7 +98,8 @@ def predict(model: Model, request: Request) -> Tally:
     one_by_one = not all(binding.batched for binding in bindings)
     start, bad = perf_counter(), _BadRows(strict=request.strict)
     limit = min(total, request.limit) if total is not None and request.limit is not None else total
-    with (open_sink(request.output, _journal(sources, request), json_lines=request.json_lines, nan=request.nan) as sink,
+    with (open_sink(request.output, _journal(sources, request), json_lines=request.json_lines, nan=request.nan,
+                    sound_rate=request.preprocessing.sound.rate) as sink,
           show_progress("running", limit) as tell_progress):
         reached = sink.reached
         tell_progress(reached.read)

@@ -19,6 +19,7 @@ from typing import Protocol
 from heald.errors import InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
 
+from . import sound_files
 from .formats import check_library
 from .journal import Journal, Reached
 from .results import Table
@@ -49,13 +50,21 @@ def is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir() or Path(output).name.startswith("*.")
 
 
-def check_output(output: str, *, resume: bool) -> None:
-    """Raises InvalidArgument for a place of no known format, Unimplemented for one that cannot resume."""
+def check_output(output: str, *, resume: bool, sound_rate: int | None = None) -> None:
+    """Raises InvalidArgument for a place of no known format, or for sounds without a rate; Unimplemented for one that
+    cannot resume."""
     suffix = _shard_suffix(output) if is_folder(output) else Path(output).suffix.lower()
+    if is_of_sounds(output):
+        if sound_rate is None:
+            raise InvalidArgument(f"--output '{output}' needs the rate of its sounds", hint="--sample-rate 16000")
+        if resume:
+            raise Unimplemented("--resume: a folder of sounds has no journal", hint="a table resumes")
+        return
     if output != STDOUT and suffix not in (SHARDS if is_folder(output) else WRITERS):
         known = ", ".join(SHARDS if is_folder(output) else WRITERS)
         raise InvalidArgument(f"--output '{output}' is no file of a known format",
-                              hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards")
+                              hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards, 'out/*.wav' "
+                                   "sounds")
     if output != STDOUT:
         check_library(LIBRARIES.get(suffix), f"writing '{output}'")
     if resume and not is_folder(output) and suffix not in GROWING:
@@ -64,17 +73,21 @@ def check_output(output: str, *, resume: bool) -> None:
 
 
 @contextmanager
-def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str) -> Iterator[Sink]:
+def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str, sound_rate: int | None = None,
+              ) -> Iterator[Sink]:
     """Yield the place of a table. An error in the block leaves the table unfinished."""
     if output == STDOUT:
         stream = _Stream(make_writer(".jsonl" if json_lines else ".csv", sys.stdout.buffer, nan))
         yield stream
         stream.finish()
         return
+    if sound_rate is not None and is_of_sounds(output):
+        yield sound_files.SoundFiles(_folder_of(output), sound_rate)
+        return
     if is_folder(output):
         if journal is None:
             raise Unimplemented("rows of standard input do not become shards", hint="give one file as --output")
-        shards = _Shards(Path(output.rpartition("*")[0] or output), _shard_suffix(output), journal, nan)
+        shards = _Shards(_folder_of(output), _shard_suffix(output), journal, nan)
         yield shards
         shards.finish()
         return
@@ -96,11 +109,21 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
 
 def journal_path(output: str) -> Path | None:
     """The place of the journal; None for an output that has none."""
-    if output == STDOUT:
+    if output == STDOUT or is_of_sounds(output):
         return None
     if is_folder(output):
-        return Path(output.rpartition("*")[0] or output) / JOURNAL
+        return _folder_of(output) / JOURNAL
     return Path(f"{output}.parts") / JOURNAL if Path(output).suffix.lower() in GROWING else None
+
+
+def is_of_sounds(output: str) -> bool:
+    return is_folder(output) and _shard_suffix(output) == sound_files.SUFFIX
+
+
+def _folder_of(output: str) -> Path:
+    """The folder of `out/` and of `out/*.csv`."""
+    name = output.rpartition("*")[0] if Path(output).name.startswith("*.") else output
+    return Path(name or ".")
 
 
 def _shard_suffix(output: str) -> str:

@@ -28,13 +28,15 @@ class Source(NamedTuple):
 
 
 def is_of_rows(text: str) -> bool:
-    """True for a text that stands for many rows: a pattern, a folder, a list of files, standard input, a table."""
+    """True for a text that stands for many rows: a pattern, a folder, a list of files, standard input, a table.
+
+    A sound alone is a row, too."""
     if text == STDIN or (text.startswith("@") and len(text) > 1):
         return True
     if is_pattern(text) or is_folder(text):
         return True
     of = format_of(Path(text))
-    return of is not None and bool(of.reader) and not of.is_value and Path(text).exists()
+    return of is not None and not of.is_value and Path(text).exists()
 
 
 def is_rows_of_file(text: str) -> bool:
