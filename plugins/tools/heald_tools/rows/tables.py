@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Generator, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -22,6 +23,8 @@ from .text_files import LONGEST_LINE, Prefixed, open_encoded, open_text, read_li
 
 DEEPEST_JSON = 64  # nested lists and objects of one row
 _DELIMITERS = ",\t;|"
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_BRACKET = re.compile(r"[\[\]{}]")
 
 
 def read_csv(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
@@ -190,14 +193,11 @@ def _json_object(line: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def _depth(line: str) -> int:
-    """At most this many lists and objects are open at once. Brackets in texts count, too: the bound stays one."""
+    """The most lists and objects that are open at once; 0 for a line that has few. Brackets in texts do not count."""
     if line.count("[") + line.count("{") <= DEEPEST_JSON:
         return 0
     deepest = depth = 0
-    for character in line:
-        if character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth -= 1
+    for bracket in _BRACKET.findall(_JSON_TEXT.sub("", line)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
     return deepest

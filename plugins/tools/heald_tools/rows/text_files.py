@@ -19,7 +19,7 @@ MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BO
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 1 << 26  # characters
 LARGEST_RATIO = 1000  # unpacked bytes for each packed byte; gzip itself reaches 1032 on zeros
-_LARGEST_FREE = 1 << 26  # unpacked bytes that no ratio bounds
+LARGEST_FREE = 1 << 26  # unpacked bytes that no ratio bounds
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
             file.seek(0)
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield io.BufferedReader(_Bounded(unpacked, path))
+                yield io.BufferedReader(BoundedStream(unpacked, path))
     except HealdError:
         raise
     except OSError as error:
@@ -53,13 +53,13 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         raise DataLoss(f"'{path}' is cut off: {error}") from error
 
 
-class _Bounded(io.RawIOBase):
+class BoundedStream(io.RawIOBase):
     """An unpacked stream that ends with an error where a small file unpacks to a huge one."""
 
     def __init__(self, unpacked: io.BufferedIOBase, path: Path) -> None:
         self._unpacked = unpacked
         self._path = path
-        self._most = max(_LARGEST_FREE, LARGEST_RATIO * path.stat().st_size)
+        self._most = max(LARGEST_FREE, LARGEST_RATIO * path.stat().st_size)
         self._count = 0
 
     def readable(self) -> bool:
