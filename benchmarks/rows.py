@@ -88,14 +88,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", type=Path, metavar="FILE.csv", help="write the table, and run nothing")
     args = parser.parse_args()
+    if args.write is not None:
+        write_table(args.write, args.rows)
+        return
     lines, contents = [], {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         works = write_models(folder)
         for count in (args.rows // 10, args.rows):
             table = folder / f"{count}.csv"
-            write_table(table, count)
+            # A process of its own: the peak of a process begins with the memory of its parent.
+            subprocess.run([sys.executable, __file__, "--write", table, "--rows", str(count)], check=True)
             for work, arguments in works.items():
                 for reader, program in (("pyarrow", WITH_PYARROW), ("plain", WITHOUT_PYARROW)):
                     output = folder / f"{reader}.csv"
