@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from .sounds import Rates
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 
 class ReadOptions(NamedTuple):
@@ -24,6 +23,11 @@ class ReadOptions(NamedTuple):
     key: str | None = None
 
 
+class RateCheck(Protocol):
+    def check(self, files: Sequence[Path]) -> None:
+        """Tell once where the rates of these files and of those before differ."""
+
+
 class SoundOptions(NamedTuple):
     """`rate`: Samples a second; None for each file's own. `mono`: The channels are mixed.
 
@@ -32,4 +36,4 @@ class SoundOptions(NamedTuple):
 
     rate: int | None = None
     mono: bool = False
-    rates: Rates | None = None
+    rates: RateCheck | None = None
