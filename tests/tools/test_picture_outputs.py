@@ -240,8 +240,9 @@ def test_a_single_label_names_the_chance_of_one_class():
     (["--output-range", "0,1"], "--output-range is for pictures as output\n  hint: --output 'out/*.png'\n"),
     (["--output", "out/*.png", "--draw", "boxes"], "--draw boxes: the model has no detection_boxes [rows,objects,4] "
                                                    "with detection_scores: y [3, 6, 8, 3]\n"),
-    (["--output", "y.png"], "--output 'y.png' is no file of a known format\n  hint: known: .csv, .jsonl, .npz; a "
-                            "folder such as 'out/' or 'out/*.jsonl' gets shards, 'out/*.png' pictures\n"),
+    (["--output", "y.png"], "--output 'y.png' is no file of a known format\n  hint: known: .csv, .jsonl, .npz, "
+                            ".parquet; a folder such as 'out/' or 'out/*.jsonl' gets shards, 'out/*.png' pictures, "
+                            "'out/*.wav' sounds\n"),
     (["--output", "photos/*.png"], "--output 'photos/*.png' would replace the input 'PHOTOS/a/1.png'\n"
                                    "  hint: name another folder\n"),
 ])

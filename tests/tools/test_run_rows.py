@@ -69,6 +69,38 @@ def test_a_map_names_the_columns_of_an_input(command, twice, table):
     assert "there is no column 'd'" in command("run", twice, "--input", path, "--map", "x=d,a").err
 
 
+def test_a_kept_column_feeds_an_input_of_its_name(command, priced, table):
+    done = command("run", priced, "--input", table("name,price\nn,1\n"), "--keep", "name,price")
+    assert [(row["name"], row["price"], row["cost"]) for row in rows_of(done.out)] == [("n", "1", "2.0")]
+
+
+def test_a_kept_column_feeds_an_input_by_a_map(command, twice, table):
+    done = command("run", twice, "--input", table("a,b\n1,2\n"), "--keep", "a", "--map", "x=a,b")
+    assert [(row["a"], row["y"]) for row in rows_of(done.out)] == [("1", "[2.0, 4.0]")]
+
+
+def test_blank_lines_are_no_rows_however_many(command, twice, table):
+    done = command("run", twice, "--input", table("a,b\n1,2\n" + "\n" * 50 + "3,4\n"), "--batch", "4")
+    assert [row["y"] for row in rows_of(done.out)] == ["[2.0, 4.0]", "[6.0, 8.0]"]
+
+
+@pytest.mark.parametrize(("text", "name", "expected"), [
+    ('{"price": 1, "name": "n"}\n{"price": 2}\n', "data.jsonl", "no value for input 'name'"),
+    ('{"price": 1, "name": "n"}\n{"price": 2, "name": null}\n', "data.jsonl", "no value for input 'name'"),
+    ('{"price": 1, "name": "n"}\n' * 4 + '{"price": 2}\n', "data.jsonl", "no column 'name' for input 'name'"),
+])
+def test_a_row_without_a_value_is_told(command, priced, table, text, name, expected):
+    path = table(text, name)
+    done = command("run", priced, "--input", path, "--batch", "4")
+    assert done.status == 1
+    assert f"{path}:{text.count(chr(10))}: {expected}; left out" in done.err
+
+
+def test_bad_rows_in_front_lose_no_column(command, twice, table):
+    done = command("run", twice, "--input", table("[]\n" * 5 + '{"x": [1, 2]}\n' * 3, "x.jsonl"), "--batch", "4")
+    assert len(rows_of(done.out)) == 3
+
+
 FORMS = {
     "semicolons": ("a;b\n1;2\n", "data.csv"), "tabs": ("a\tb\n1\t2\n", "data.tsv"),
     "a mark": ("\ufeffa,b\r\n1,2\r\n", "data.csv"), "no header": ("1,2\n", "data.csv"),
@@ -185,13 +217,24 @@ def test_values_that_json_lacks_are_null_and_numbers_keep_their_precision(comman
 
 @pytest.mark.parametrize(("text", "expected"), [
     ("", "is empty"), ("a,a\n1,2\n", "two columns are called 'a'"), ('a,b\n"1,2\n', "unexpected end of data"),
-    (b"a,b\n\xff,1\n", "no text in utf-8"), (b"\x1f\x8bxxxxxxxx", "is damaged"),
+    ('"a\n', "first row: unexpected end of data"), (b"a,b\n\xff,1\n", "no text in utf-8"),
+    (b"\x1f\x8bxxxxxxxx", "is damaged"),
 ])
 def test_files_that_cannot_be_read_are_told(command, twice, table, text, expected):
     done = command("run", twice, "--input", table(text))
     assert done.err.startswith("error: ")
     assert expected in done.err
     assert done.status == 1
+
+
+@pytest.mark.parametrize(("option", "value", "expected"), [
+    ("--delimiter", "ab", "'ab' is not one character"), ("--delimiter", '"', "is not one character"),
+    ("--encoding", "klingon", "'klingon' is no encoding"), ("--encoding", "base64", "'base64' is no encoding"),
+])
+def test_an_option_that_reads_no_text_is_told(command, twice, table, option, value, expected):
+    done = command("run", twice, "--input", table("a,b\n1,2\n"), option, value)
+    assert done.err.startswith("error: ")
+    assert expected in done.err
 
 
 def test_a_packed_file_may_not_unpack_without_bound(command, twice, table):

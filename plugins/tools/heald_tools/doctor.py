@@ -20,6 +20,8 @@ LITTLE_MEMORY = 1 << 30  # bytes
 _LIBRARIES = {  # by module: the distribution, and its purpose here
     "PIL": ("pillow", "pictures"), "simplejpeg": ("simplejpeg", "JPEG of graphs"),
     "re2": ("google-re2", "regular expressions of graphs"), "scipy": ("scipy", "the rarer special functions"),
+    "soundfile": ("soundfile", "sounds"), "soxr": ("soxr", "sounds of another rate"),
+    "pyarrow": ("pyarrow", "Parquet, and large CSV"),
     "google_crc32c": ("google-crc32c", "checksums of checkpoints and TFRecord files"),
 }
 

@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="of a host program (.mlir, .bef): the function to run; all without arguments by default")
     parser.add_argument("--output", metavar="FILE|DIR",
                         help="save the outputs: all in one .npz or .json, or an .npy each in a folder; of many rows "
-                             "a table (.csv, .jsonl, .npz, - for standard output)")
+                             "a table (.csv, .jsonl, .parquet, .npz, - for standard output)")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
     parser.add_argument("--made-up", action="store_true",
                         help="make up the inputs that are not given, as heald bench does")

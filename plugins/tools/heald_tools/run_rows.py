@@ -25,6 +25,7 @@ def add_rows(parser: ArgumentParser) -> None:
     """Add the options for inputs of many rows."""
     from .rows.output_options import add_output_options
     from .rows.picture_arguments import add_preprocessing
+    from .rows.sound_arguments import add_sounds
 
     group = parser.add_argument_group("many rows")
     group.add_argument("--batch", type=positive, metavar="N",
@@ -35,6 +36,7 @@ def add_rows(parser: ArgumentParser) -> None:
     group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
                        help="columns of the inputs that the table has, too")
     add_preprocessing(group)
+    add_sounds(group)
     group.add_argument("--dry-run", action="store_true",
                        help="tell the first batch's shapes, ranges and columns; run nothing")
     group.add_argument("--contact-sheet", metavar="FILE.png", nargs="?", const="contact-sheet.png",
@@ -58,12 +60,12 @@ def _names(text: str) -> list[str]:
 def is_of_rows_run(args: Namespace) -> bool:
     """True where inputs are many rows, or the output is a table."""
     from .inputs import parse
-    from .rows.sinks import STDOUT
+    from .rows.sinks import SHARDS, STDOUT, is_of_sounds
     from .rows.sources import is_of_rows
 
     if args.batch is not None or args.output == STDOUT or args.dry_run or args.contact_sheet is not None:
         return True
-    if args.output is not None and Path(args.output).suffix.lower() in (".csv", ".jsonl"):
+    if args.output is not None and (Path(args.output).suffix.lower() in SHARDS or is_of_sounds(args.output)):
         return True
     return any(is_of_rows(parse(text).text) for text in args.input)
 
@@ -76,10 +78,11 @@ def run_rows(args: Namespace) -> int:
     from .rows.picture_arguments import preprocessing_of
     from .rows.predict import Model, Request, predict, summary
     from .rows.sinks import STDOUT, check_output
+    from .rows.sound_arguments import sound_options_of
     from .rows.sources import is_of_rows, is_picture, is_rows_of_file
 
     output = args.output or STDOUT
-    check_output(output, resume=args.resume)
+    check_output(output, resume=args.resume, sound_rate=args.sample_rate)
     arguments = [parse(text) for text in args.input]
     is_source = is_picture if args.batch is None else is_rows_of_file
     of_rows = [argument for argument in arguments if is_of_rows(argument.text) or is_source(argument.text)]
@@ -89,7 +92,7 @@ def run_rows(args: Namespace) -> int:
     request = Request(
         Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, _options_text(args),
         args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, args.nan,
-        args.resume, output_options_of(args), preprocessing_of(args),
+        args.resume, output_options_of(args), preprocessing_of(args)._replace(sound=sound_options_of(args)),
         ReadOptions(0, args.delimiter, args.encoding, args.header))
     rows_model = Model(inputs, tuple(model.outputs), step, _first_ops(model))
     if args.dry_run or args.contact_sheet is not None:

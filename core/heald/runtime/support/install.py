@@ -52,6 +52,7 @@ DISTRIBUTIONS = {
         extras=MappingProxyType({
             "special": (), "opencl": ("heald-opencl",), "gpu": ("heald-cuda",), "mlir": ("heald-mlir",),
             "text": ("heald-tf-text",), "forests": ("heald-decision-forests",),
+            "images": (), "audio": (), "parquet": (),
             "all": ("heald-opencl", "heald-cuda", "heald-mlir", "heald-tf-text", "heald-decision-forests")})),
     CORE: OwnDistribution("core", (), "heald"),
     "heald-cpu": OwnDistribution("device_cpu", (CORE, "heald-tf-ops"), "cpu"),

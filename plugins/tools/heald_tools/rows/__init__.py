@@ -6,9 +6,15 @@
     row_batch rows that were read together, by column
     text_files  texts, packed or plain, in the encoding that they state
     tables    readers of CSV and JSON lines
+    arrow_tables  CSV by pyarrow, a chunk at a time
+    text_column  texts in pyarrow's memory
     arrays    readers of NumPy's files and of lines of text
     records   a reader of TFRecord files
+    parquet_files  Parquet: a reader and a writer
     pictures  pictures as rows
+    sounds    sounds as rows
+    sound_arguments  the options about sounds
+    sound_files  a WAV file for each row
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures
     rescaling  the range of pixels that a graph expects
@@ -27,7 +33,8 @@
     output_pictures  outputs as pictures
     drawing   boxes and masks on the rows' pictures
     labels    the names of classes
-    writers   the table of writers: CSV, JSON lines, .npz
+    plain_values  columns as Python's values
+    writers   the table of writers: CSV, JSON lines, .npz, Parquet
     progress  the bar, the rate and the time left
     predict   all of it in turn
     dry_run   the first batch, without a run

@@ -42,7 +42,7 @@ class Answers:
 
     def _table_of(self, rows: RowBatch, folders: Sequence[str | None] | None, outputs: Mapping[str, Any]) -> Table:
         columns: Table = {**rows.index, **({"label": folders} if folders is not None else {}),
-                          **{name: rows.columns[name] for name in self._keep}}
+                          **{name: rows.columns.get(name, [None] * len(rows)) for name in self._keep}}
         return beside(columns, columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
 
     def _labels_of(self, outputs: Mapping[str, Any]) -> Labels | None:

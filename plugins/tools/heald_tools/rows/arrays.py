@@ -12,7 +12,7 @@ from heald.errors import InvalidArgument, NotFound
 from .. import array_files
 from .options import ReadOptions
 from .row_batch import RowBatch
-from .text_files import open_text
+from .text_files import open_text, read_lines_of
 
 VALUE = "value"  # the only column of a file that has no names
 
@@ -33,7 +33,8 @@ def read_lines(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
     """Yield the lines of a text, each without its end; blank lines are rows, too."""
     first = 1
     with open_text(path, options.encoding) as text:
-        while lines := [line.rstrip("\r\n") for line in islice(text, options.size)]:
+        all_lines = read_lines_of(text, path)
+        while lines := [line.rstrip("\r\n") for line in islice(all_lines, options.size)]:
             rows = range(first, first + len(lines))
             yield RowBatch({"file": [str(path)] * len(lines), "row": rows}, {VALUE: lines})
             first += len(lines)

@@ -18,6 +18,7 @@ from heald.errors import HealdError, InvalidArgument, describe_exception, did_yo
 
 from .arrays import VALUE
 from .row_batch import Column, RowBatch, Undecoded, keep_rows
+from .text_column import TextColumn
 
 Array = Any
 
@@ -127,6 +128,9 @@ def feed_of(binding: Binding, batch: RowBatch) -> Array:
 
     Raises BadRows for rows whose values do not fit.
     """
+    missing = next((column for column in binding.columns if column not in batch.columns), None)
+    if missing is not None:
+        raise BadRows(dict.fromkeys(range(len(batch)), f"no column '{missing}' for input '{binding.input}'"))
     parts = [_values(binding, batch.columns[column]) for column in binding.columns]
     if not binding.batched:
         return [_side_by_side([part[row] for part in parts]) for row in range(len(parts[0]))]
@@ -154,10 +158,16 @@ def _values(binding: Binding, column: Column) -> Array:
     if isinstance(column, Undecoded):
         return _decode_items(binding, column)
     if hasattr(column, "dtype"):
-        return column
+        is_exact = column.ndim > 1 or column.dtype.kind not in "iub" or dtype.numpy.kind != "f"
+        return column if is_exact else column.astype(dtype.numpy)  # as the texts of integers are
     if dtype is dtypes.string:
-        return _texts(column)
+        return _texts(column, binding)
     kind = bool if dtype is dtypes.bool_ else dtype.numpy
+    if isinstance(column, TextColumn):
+        numbers = column.numbers(kind)
+        if numbers is not None:
+            return numbers
+        column = list(column)
     try:
         return _as_array(column, kind)
     except (ValueError, TypeError, OverflowError):
@@ -175,7 +185,10 @@ def _as_array(values: Sequence[Any], kind: Any) -> Array:
             return np.array([_TRUTH[text.strip().lower()] for text in texts])
         if np.dtype(kind).kind in "iu":
             return np.array([int(text) for text in texts], kind)
-        return np.array(texts).astype(np.float64 if np.dtype(kind).kind not in "c" else kind).astype(kind)
+        if np.dtype(kind).kind == "c":
+            return np.array(texts).astype(kind)
+        with np.errstate(over="ignore"):  # 1e300 is an infinity of float32
+            return np.fromiter(map(float, texts), np.float64, len(texts)).astype(kind)
     return np.array(values, kind)
 
 
@@ -199,10 +212,17 @@ def _wrong_values(column: Sequence[Any], kind: Any, binding: Binding) -> dict[in
     return reasons
 
 
-def _texts(column: Sequence[Any]) -> Array:
+def _texts(column: Sequence[Any], binding: Binding) -> Array:
+    """The texts as bytes. Raises BadRows for rows without a value."""
     import numpy as np
 
     texts = np.empty(len(column), object)
+    if isinstance(column, TextColumn):
+        texts[:] = column.encode()
+        return texts
+    if None in column:
+        reason = f"no value for input '{binding.input}'"
+        raise BadRows({row: reason for row, value in enumerate(column) if value is None})
     texts[:] = [value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else str(value).encode()
                 for value in column]
     return texts
@@ -228,7 +248,7 @@ def _decode_items(binding: Binding, column: Undecoded) -> Array:
     if len(shapes) > 1:
         shape_list = " and ".join(str(list(shape)) for shape in sorted(shapes)[:2])
         raise InvalidArgument(f"rows of input '{binding.input}' differ in shape: {shape_list}",
-                              hint="--resize makes pictures of one size; --batch 1 runs each alone")
+                              hint="--batch 1 runs each alone; --resize makes pictures of one size")
     if values and isinstance(values[0], bytes):
         texts = np.empty(len(values), object)
         texts[:] = values

@@ -28,18 +28,23 @@ class Feeds(NamedTuple):
 
 
 def batches_of(batches: Iterator[RowBatch], size: int) -> Iterator[RowBatch]:
-    """Batches of `size` rows, but the last, from batches of any size. Faults travel with the rows behind them."""
+    """Batches of `size` rows, but the last, from batches of any size. Faults travel with the rows behind them.
+
+    The rows and faults of each batch depend on the file alone, so that a run resumes behind another reader.
+    """
     waiting: list[RowBatch] = []
     count = 0
     for batch in batches:
-        waiting.append(batch)
-        count += len(batch)
-        while count >= size:
-            rows = join_batches(waiting)
-            first = rows.part(0, size)
-            yield RowBatch(first.index, first.columns, rows.faults)
-            waiting, count = [rows.part(size, count)], count - size
-    if waiting and (count or any(batch.faults for batch in waiting)):
+        start = 0
+        while count + len(batch) - start >= size:
+            stop = start + size - count
+            yield join_batches([*waiting, batch.part(start, stop)])
+            waiting, count, start = [], 0, stop
+        last = batch.part(start)
+        if len(last) or last.faults:
+            waiting.append(last)
+            count += len(last)
+    if waiting:
         yield join_batches(waiting)
 
 

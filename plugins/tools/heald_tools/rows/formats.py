@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import NamedTuple
 
+from heald.api import Library, install_hint
+from heald.errors import Unimplemented
+
 from ..images import PICTURE_SUFFIXES
 
 GZIP = ".gz"
+PYARROW = Library("pyarrow", "pyarrow", "pyarrow")
+SOUNDFILE = Library("soundfile", "soundfile", "soundfile")
+SOXR = Library("soxr", "soxr", "soxr")
 
 
 class Format(NamedTuple):
@@ -18,6 +24,7 @@ class Format(NamedTuple):
     -> Undecoded.
     `gzip`: A file may be packed: data.csv.gz.
     `is_value`: A file is one value where the user asks for no batches.
+    `library`: A library of another project that all files of the format need.
     """
 
     name: str
@@ -26,6 +33,7 @@ class Format(NamedTuple):
     decoder: str = ""
     gzip: bool = False
     is_value: bool = False
+    library: Library | None = None
 
 
 FORMATS = (
@@ -33,7 +41,9 @@ FORMATS = (
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True, is_value=True),
     Format("picture", PICTURE_SUFFIXES, decoder="pictures:column_of_pictures"),
+    Format("sound", (".wav", ".flac", ".ogg"), decoder="sounds:column_of_sounds"),
     Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
+    Format("Parquet", (".parquet",), reader="parquet_files:read_parquet", library=PYARROW),
     Format("NumPy array", (".npy",), reader="arrays:read_npy", is_value=True),
     Format("NumPy archive", (".npz",), reader="arrays:read_npz", is_value=True),
 )
@@ -47,6 +57,12 @@ def format_of(path: PurePath) -> Format | None:
         packed = BY_SUFFIX.get(PurePath(name.removesuffix(GZIP)).suffix)
         return packed if packed is not None and packed.gzip else None
     return BY_SUFFIX.get(PurePath(name).suffix)
+
+
+def check_library(library: Library | None, use: str) -> None:
+    """Raises Unimplemented where the library is not installed. `use`: the purpose, such as "reading 'a.parquet'"."""
+    if library is not None and library.lack() is not None:
+        raise Unimplemented(f"{use} needs {library.name}", hint=install_hint(library.requirement))
 
 
 def suffix_text() -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 
 class ReadOptions(NamedTuple):
@@ -19,3 +21,19 @@ class ReadOptions(NamedTuple):
     encoding: str = "utf-8"
     header: bool | None = None
     key: str | None = None
+
+
+class RateCheck(Protocol):
+    def check(self, files: Sequence[Path]) -> None:
+        """Tell once where the rates of these files and of those before differ."""
+
+
+class SoundOptions(NamedTuple):
+    """`rate`: Samples a second; None for each file's own. `mono`: The channels are mixed.
+
+    `rates`: The rates of the files of this run, where files that differ are told.
+    """
+
+    rate: int | None = None
+    mono: bool = False
+    rates: RateCheck | None = None

@@ -171,7 +171,8 @@ def _open_place(model: Model, rows: Rows, request: Request) -> Iterator[Sink | P
     """Yield the place of the answers."""
     journal = _journal(rows.sources, request)
     if not is_of_pictures(request.output):
-        with open_sink(request.output, journal, json_lines=request.json_lines, nan=request.nan) as sink:
+        with open_sink(request.output, journal, json_lines=request.json_lines, nan=request.nan,
+                       sound_rate=request.preprocessing.sound.rate) as sink:
             yield sink
         return
     check_pillow(f"--output '{request.output}'")
@@ -286,16 +287,17 @@ def _limit_rows(batches: Iterator[RowBatch], limit: int | None) -> Iterator[RowB
     left = sys.maxsize if limit is None else limit
     for batch in batches:
         if len(batch) >= left:
-            part = batch.part(0, left)
-            yield RowBatch(part.index, part.columns, batch.faults)
+            yield batch.part(0, left)
             return
         left -= len(batch)
         yield batch
 
 
 def _bindings(inputs: Mapping[str, TensorMetadata], sample: RowBatch, request: Request) -> list[Binding]:
+    """The columns of each input. A column that is kept feeds an input where its name or --map says so."""
     needed = {name: meta for name, meta in inputs.items() if name not in request.constants}
-    input_columns = {name: column for name, column in sample.columns.items() if name not in request.keep}
+    kept_only = {*request.keep} - {*inputs} - {column for columns in request.maps.values() for column in columns}
+    input_columns = {name: column for name, column in sample.columns.items() if name not in kept_only}
     return bind_columns(needed, RowBatch(sample.index, input_columns), request.maps)
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from heald.api import TensorMetadata
 from heald.errors import InvalidArgument
 
+from .options import SoundOptions
+
 CHANNELS = (1, 3, 4)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 
@@ -45,6 +47,7 @@ class Preprocessing(NamedTuple):
     interpolation: str = "bilinear"
     antialias: bool = True
     numbers: Numbers | None = None
+    sound: SoundOptions = SoundOptions()
 
 
 class Layout(NamedTuple):

@@ -21,7 +21,7 @@ from heald.errors import DataLoss, HealdError, Unimplemented
 from .arrays import VALUE
 from .options import ReadOptions
 from .row_batch import Fault, RowBatch
-from .text_files import open_bytes
+from .text_files import BoundedStream, open_bytes
 
 LARGEST_RECORD = 1 << 30  # bytes
 _HEAD = struct.Struct("<QI")
@@ -58,7 +58,7 @@ def _rows(path: Path, records: list[tuple[int, bytes]], has_features: bool,
         try:
             rows.append((number, record, features_of(record) if has_features else {}))
         except HealdError as error:
-            faults.append(Fault(f"{path}:{number}", f"no tf.Example: {error.message}"))
+            faults.append(Fault(f"{path}:{number}", f"no tf.Example: {error.message}", len(rows)))
     return rows, faults
 
 
@@ -112,7 +112,7 @@ def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
     buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)  # type: ignore[type-var]
     start = buffered.peek(_HEAD.size)[:_HEAD.size]
     if start[:2] in _ZLIB_HEADS and not (len(start) == _HEAD.size and _head_fits(start)):
-        return io.BufferedReader(_Inflated(buffered, path))
+        return io.BufferedReader(BoundedStream(io.BufferedReader(_Inflated(buffered, path)), path))
     return buffered
 
 

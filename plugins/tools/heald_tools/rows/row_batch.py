@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .text_column import TextColumn
+
 
 class Undecoded(NamedTuple):
     """A column whose values are decoded beside the run, one by one, each from an item such as a path.
@@ -19,13 +21,14 @@ class Undecoded(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A row that cannot be used. `place`: its file, or its file and line."""
+    """A row that cannot be used. `place`: its file, or its file and line. `before`: the rows of its batch before it."""
 
     place: str
     reason: str
+    before: int = 0
 
 
-Column = Any  # a NumPy array whose first axis is the rows, a list of values, or Undecoded
+Column = Any  # a NumPy array whose first axis is the rows, a sequence of values, or Undecoded
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,16 @@ class RowBatch:
     def __len__(self) -> int:
         return len(next(iter(self.index.values())))
 
-    def part(self, start: int, stop: int) -> RowBatch:
-        """Rows of this batch, without its faults."""
+    def part(self, start: int, stop: int | None = None) -> RowBatch:
+        """Rows of this batch, with the faults that stand directly before one of them. Without `stop` the rows reach to
+        the end, and the faults behind the last row belong to them."""
+        faults = [fault._replace(before=fault.before - start) for fault in self.faults
+                  if start <= fault.before and (stop is None or fault.before < stop)]
         return RowBatch({name: values[start:stop] for name, values in self.index.items()},
-                        {name: part_of_column(column, start, stop) for name, column in self.columns.items()})
+                        {name: part_of_column(column, start, stop) for name, column in self.columns.items()}, faults)
 
 
-def part_of_column(column: Column, start: int, stop: int) -> Column:
+def part_of_column(column: Column, start: int, stop: int | None) -> Column:
     if isinstance(column, Undecoded):
         return column._replace(items=column.items[start:stop])
     return column[start:stop]
@@ -57,17 +63,28 @@ def keep_rows(column: Column, keep: Sequence[int]) -> Column:
         return column._replace(items=[column.items[row] for row in keep])
     if hasattr(column, "dtype"):
         return column[keep]
+    if isinstance(column, TextColumn):
+        return column.take(keep)
     return [column[row] for row in keep]
 
 
 def join_batches(batches: Sequence[RowBatch]) -> RowBatch:
-    """The rows of all batches in turn, and their faults. They have the same columns."""
+    """The rows of all batches in turn, and their faults. Rows of a batch that lacks a column have None there."""
     if len(batches) == 1:
         return batches[0]
-    first = batches[0]
-    return RowBatch({name: _join_columns([batch.index[name] for batch in batches]) for name in first.index},
-                    {name: _join_columns([batch.columns[name] for batch in batches]) for name in first.columns},
-                    [fault for batch in batches for fault in batch.faults])
+    names = dict.fromkeys(name for batch in batches for name in batch.columns)
+    faults = []
+    count = 0
+    for batch in batches:
+        faults += [fault._replace(before=fault.before + count) for fault in batch.faults]
+        count += len(batch)
+    index = {name: _join_columns([batch.index[name] for batch in batches]) for name in batches[0].index}
+    return RowBatch(index, {name: _join_columns([_column_or_none(batch, name) for batch in batches]) for name in names},
+                    faults)
+
+
+def _column_or_none(batch: RowBatch, name: str) -> Column:
+    return batch.columns[name] if name in batch.columns else [None] * len(batch)
 
 
 def _join_columns(columns: Sequence[Column]) -> Column:
@@ -75,6 +92,8 @@ def _join_columns(columns: Sequence[Column]) -> Column:
 
     if isinstance(columns[0], Undecoded):
         return columns[0]._replace(items=[item for column in columns for item in column.items])
+    if all(isinstance(column, TextColumn) for column in columns):
+        return TextColumn.join(columns)
     if all(hasattr(column, "dtype") for column in columns):
         return np.concatenate(columns)
-    return [value for column in columns for value in column]
+    return [value for column in columns for value in (column.tolist() if hasattr(column, "dtype") else column)]

@@ -19,13 +19,16 @@ from typing import Protocol
 from heald.errors import HealdError, InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
 
+from . import sound_files
+from .formats import check_library
 from .journal import Journal, Reached
 from .results import Table
-from .writers import WRITERS, CsvWriter, Writer, make_writer
+from .writers import LIBRARIES, WRITERS, CsvWriter, Writer, make_writer
 
 STDOUT = "-"
 GROWING = (".csv", ".jsonl")  # formats whose files may grow
 PICTURE_SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}  # Pillow's formats
+SHARDS = (*GROWING, ".parquet")  # formats of a folder's files
 JOURNAL = "journal.json"  # of a folder
 SHARD_ROWS = 10_000
 SAVING = 2.0  # seconds of a part
@@ -57,28 +60,41 @@ def is_of_pictures(output: str) -> bool:
     return Path(output).name.startswith("*.") and Path(output).suffix.lower() in PICTURE_SUFFIXES
 
 
-def check_output(output: str, *, resume: bool) -> None:
-    """Raises InvalidArgument for a place of no known format, Unimplemented for one that cannot resume."""
+def check_output(output: str, *, resume: bool, sound_rate: int | None = None) -> None:
+    """Raises InvalidArgument for a place of no known format, or for sounds without a rate; Unimplemented for one that
+    cannot resume."""
     if is_of_pictures(output):
         return
     suffix = _shard_suffix(output) if is_folder(output) else Path(output).suffix.lower()
-    if output != STDOUT and suffix not in (GROWING if is_folder(output) else WRITERS):
-        known = ", ".join(GROWING if is_folder(output) else WRITERS)
+    if is_of_sounds(output):
+        if sound_rate is None:
+            raise InvalidArgument(f"--output '{output}' needs the rate of its sounds", hint="--sample-rate 16000")
+        if resume:
+            raise Unimplemented("--resume: a folder of sounds has no journal", hint="a table resumes")
+        return
+    if output != STDOUT and suffix not in (SHARDS if is_folder(output) else WRITERS):
+        known = ", ".join(SHARDS if is_folder(output) else WRITERS)
         raise InvalidArgument(f"--output '{output}' is no file of a known format",
                               hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards, "
-                                   "'out/*.png' pictures")
+                                   "'out/*.png' pictures, 'out/*.wav' sounds")
+    if output != STDOUT:
+        check_library(LIBRARIES.get(suffix), f"writing '{output}'")
     if resume and not is_folder(output) and suffix not in GROWING:
         raise Unimplemented(f"--resume: '{output}' is written at the end alone",
                             hint=f"these grow: {', '.join(GROWING)}, and a folder")
 
 
 @contextmanager
-def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str) -> Iterator[Sink]:
+def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str, sound_rate: int | None = None,
+              ) -> Iterator[Sink]:
     """Yield the place of a table. An error in the block leaves the table unfinished."""
     if output == STDOUT:
         stream = _Stream(make_writer(".jsonl" if json_lines else ".csv", sys.stdout.buffer, nan))
         yield stream
         stream.finish()
+        return
+    if sound_rate is not None and is_of_sounds(output):
+        yield sound_files.SoundFiles(folder_of(output), sound_rate)
         return
     if is_folder(output):
         if journal is None:
@@ -105,11 +121,15 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
 
 def journal_path(output: str) -> Path | None:
     """The place of the journal; None for an output that has none."""
-    if output == STDOUT:
+    if output == STDOUT or is_of_sounds(output):
         return None
     if is_folder(output):
         return folder_of(output) / JOURNAL
     return Path(f"{output}.parts") / JOURNAL if Path(output).suffix.lower() in GROWING else None
+
+
+def is_of_sounds(output: str) -> bool:
+    return is_folder(output) and _shard_suffix(output) == sound_files.SUFFIX
 
 
 def _shard_suffix(output: str) -> str:
@@ -147,6 +167,7 @@ class Parts:
             whole_file.make_folders(folder)
         self._folder, self._suffix, self._journal = folder, suffix, journal
         self._buffer = io.BytesIO()
+        self._has_rows = False  # since the last part
         self._writer = self._new_writer()
 
     def _new_writer(self) -> Writer:
@@ -154,6 +175,7 @@ class Parts:
 
     def write(self, table: Table, reached: Reached) -> None:
         self._writer.write(table)
+        self._has_rows = True
         self.reached = reached._replace(parts=self.reached.parts, columns=self.reached.columns or tuple(table))
         if self._is_full():
             self.save()
@@ -167,13 +189,14 @@ class Parts:
 
     def save(self) -> None:
         """Write the rows since the last part."""
-        self._writer.close()
-        if self._buffer.tell():
+        if self._has_rows:
+            self._writer.close()
             name = f"part-{len(self.reached.parts):05}{self._suffix}"
             whole_file.write_whole(self._folder / name, [self._buffer.getvalue()])
             self.reached = self.reached._replace(parts=(*self.reached.parts, name))
             self._buffer.seek(0)
             self._buffer.truncate()
+            self._has_rows = False
         self._journal.save(self.reached)
 
 

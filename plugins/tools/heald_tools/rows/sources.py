@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from heald.errors import HealdWarning, InvalidArgument, NotFound, did_you_mean, of_system
 
-from .formats import Format, format_of, suffix_text
+from .formats import Format, check_library, format_of, suffix_text
 
 STDIN = "-"
 _PATTERN = frozenset("*?[")
@@ -28,13 +28,15 @@ class Source(NamedTuple):
 
 
 def is_of_rows(text: str) -> bool:
-    """True for a text that stands for many rows: a pattern, a folder, a list of files, standard input, a table."""
+    """True for a text that stands for many rows: a pattern, a folder, a list of files, standard input, a table.
+
+    A sound alone is a row, too."""
     if text == STDIN or (text.startswith("@") and len(text) > 1):
         return True
     if is_pattern(text) or is_folder(text):
         return True
     of = format_of(Path(text))
-    return of is not None and bool(of.reader) and not of.is_value and Path(text).exists()
+    return of is not None and not of.is_value and Path(text).exists()
 
 
 def is_rows_of_file(text: str) -> bool:
@@ -92,6 +94,7 @@ def find_source(text: str, name: str, default_format: Format | None = None) -> S
     if unknown:
         warnings.warn(f"'{text}' has {unknown:,} files of no known format; left out", HealdWarning, stacklevel=2)
     (of_all, files), = by_format.items()
+    check_library(formats[of_all].library, f"reading '{files[0]}'")
     return Source(text, formats[of_all], files, key)
 
 

@@ -12,9 +12,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
+from heald.api import Library
 from heald.errors import InvalidArgument
 
 from ..json_values import replace_by_null
+from .formats import PYARROW
+from .parquet_files import ParquetWriter
+from .plain_values import SCALARS, plain_values
 from .results import Table
 
 
@@ -63,7 +67,7 @@ class JsonLinesWriter:
 
     def write(self, table: Table) -> None:
         lines = []
-        for values in zip(*(_values(column) for column in table.values()), strict=True):
+        for values in zip(*(plain_values(column) for column in table.values()), strict=True):
             row = dict(zip(table, values, strict=True))
             lines.append(self._line(row))
         self._out.write("".join(lines).encode())
@@ -104,8 +108,9 @@ class NpzWriter:
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO], Writer]] = {
-    ".csv": CsvWriter, ".jsonl": JsonLinesWriter, ".npz": NpzWriter,
+    ".csv": CsvWriter, ".jsonl": JsonLinesWriter, ".npz": NpzWriter, ".parquet": ParquetWriter,
 }
+LIBRARIES: Mapping[str, Library] = {".parquet": PYARROW}  # that writers need
 
 
 def make_writer(suffix: str, out: BinaryIO, nan: str) -> Writer:
@@ -133,28 +138,12 @@ def _without_objects(column: Sequence[Any]) -> Sequence[Any]:
 
 
 def _cells(column: Any) -> Any:
-    """The texts of a column's cells."""
+    """The cells of a column, which are numbers, texts, or None for an empty cell."""
     if hasattr(column, "dtype") and column.ndim == 1 and column.dtype.kind in "iufb":
-        return column.astype(str) if column.dtype.kind != "b" else ["true" if value else "false" for value in column]
-    return [json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value for value in _values(column)]
-
-
-def _values(column: Any) -> list[Any]:
-    """A column as Python values: float32 by its shortest text, bytes as text."""
-    import numpy as np
-
-    if not hasattr(column, "dtype"):
-        return [_values(value) if getattr(value, "ndim", 0) else _plain(value) for value in column]
-    if column.dtype.kind == "V":  # bfloat16 and kin
-        column = column.astype(np.float32)
-    if column.dtype.kind == "f" and column.dtype.itemsize < 8:
-        column = column.astype(str).astype(np.float64)
-    return [_plain(value) for value in column.tolist()]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return str(value) if isinstance(value, complex) else value
+        if column.dtype.kind == "f":
+            return column.astype(str).tolist()
+        return column.tolist() if column.dtype.kind != "b" else ["true" if value else "false" for value in column]
+    if not hasattr(column, "dtype") and set(map(type, column)) <= SCALARS:
+        return column
+    return [json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+            for value in plain_values(column)]
