@@ -52,7 +52,9 @@ DISTRIBUTIONS = {
         extras=MappingProxyType({
             "special": (), "opencl": ("heald-opencl",), "gpu": ("heald-cuda",), "mlir": ("heald-mlir",),
             "text": ("heald-tf-text",), "forests": ("heald-decision-forests",),
-            "all": ("heald-opencl", "heald-cuda", "heald-mlir", "heald-tf-text", "heald-decision-forests")})),
+            "serve": ("heald-serve",),
+            "all": ("heald-opencl", "heald-cuda", "heald-mlir", "heald-tf-text", "heald-decision-forests",
+                    "heald-serve")})),
     CORE: OwnDistribution("core", (), "heald"),
     "heald-cpu": OwnDistribution("device_cpu", (CORE, "heald-tf-ops"), "cpu"),
     "heald-cuda": OwnDistribution("device_gpu", (CORE, "heald-kernel-text"), "cuda",
@@ -66,6 +68,7 @@ DISTRIBUTIONS = {
     "heald-mlir": OwnDistribution("plugins/mlir", (CORE, "heald-eager"), "mlir", ("tfg",)),
     "heald-onednn": OwnDistribution("plugins/onednn", (CORE, "heald-tf-ops"), "onednn"),
     "heald-saved-model": OwnDistribution("plugins/saved_model", plugin="saved_model"),
+    "heald-serve": OwnDistribution("plugins/serve", plugin="serve", commands=("serve",)),
     "heald-sim": OwnDistribution("plugins/sim", (CORE, "heald-cpu"), "sim"),
     "heald-simplify": OwnDistribution("plugins/simplify", plugin="simplify"),
     "heald-tf-ops": OwnDistribution("plugins/tf_ops", plugin="tf_ops"),

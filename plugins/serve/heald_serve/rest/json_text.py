@@ -1,0 +1,93 @@
+"""JSON in. orjson reads a plain body; one that it refuses is read by the standard library, with
+RapidJSON's liberties: NaN and infinities, and text behind the document.
+
+Of equal keys at the top the first counts, as there. orjson keeps the last, so a body that has one of the interface's
+keys twice goes to the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from heald.errors import InvalidArgument
+
+TOP_KEYS = (b'"instances"', b'"inputs"', b'"signature_name"', b'"examples"', b'"context"')
+LONGEST_DEBUG_CHARACTERS = 1000
+_SPACE = " \t\n\r"
+_SPECIAL = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)Inf(?:inity)?\b', re.DOTALL)
+
+
+def parse_object(body: bytes) -> Mapping[str, Any]:
+    """The object of a body. Raises InvalidArgument, with TensorFlow Serving's texts, for anything else."""
+    document = parse(body)
+    if not isinstance(document, dict):
+        raise InvalidArgument(f"JSON Value: {debug_text(document)} Is not object")
+    return document
+
+
+def parse(body: bytes) -> Any:
+    """The first document of a body. Raises InvalidArgument."""
+    import orjson
+
+    if not body.strip():
+        raise InvalidArgument("JSON Parse error: The document is empty")
+    if any(body.count(key) > 1 for key in TOP_KEYS):
+        return _parse_liberally(body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "ecursion" in str(error):
+            raise _too_deep() from None
+        return _parse_liberally(body)
+
+
+def _parse_liberally(body: bytes) -> Any:
+    try:
+        text = body.decode("utf-8").lstrip(_SPACE)
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"JSON Parse error: Invalid encoding in string. at offset: {error.start}") from None
+    text = _SPECIAL.sub(lambda match: match[0] if match[1] is None else f"{match[1]}Infinity", text)
+    try:
+        document, _ = _DECODER.raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(f"JSON Parse error: Invalid value. at offset: {error.pos}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:  # of a number with thousands of digits
+        raise InvalidArgument("JSON Parse error: Number too big to be stored in double.") from None
+    return document
+
+
+def _too_deep() -> InvalidArgument:
+    return InvalidArgument("JSON Parse error: the document is nested too deep")
+
+
+def _first_of_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs))
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_first_of_equal_keys)
+
+
+def debug_text(value: Any) -> str:
+    """A value as errors show it, cut."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (RecursionError, ValueError):
+        return "a nested value"
+    return text if len(text) <= LONGEST_DEBUG_CHARACTERS else f"{text[:LONGEST_DEBUG_CHARACTERS]}..."
+
+
+def type_name(value: Any) -> str:
+    """RapidJSON's name of a value's type."""
+    if value is None:
+        return "Null"
+    if isinstance(value, bool):
+        return str(value)
+    for kind, name in ((dict, "Object"), (list, "Array"), (str, "String")):
+        if isinstance(value, kind):
+            return name
+    return "Number"
