@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,10 +73,10 @@ class Client:
         self.connection.close()
 
 
-def settings_of(models: Mapping[str, Any], **changes: Any) -> Settings:
+def settings_of(model_names: Iterable[str], **changes: Any) -> Settings:
     """Settings for models in memory. `changes` are options, or fields of Settings."""
     fields = {name: changes.pop(name) for name in Settings._fields if name in changes}
-    configs = [ModelConfig(name, Path(name), is_single=True) for name in models]
+    configs = [ModelConfig(name, Path(name), is_single=True) for name in model_names]
     options = with_defaults({"drain_timeout_in_ms": 2000, **changes})
     return Settings(options, configs, "127.0.0.1", 0)._replace(**fields)
 

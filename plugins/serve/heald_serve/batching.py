@@ -101,22 +101,29 @@ class Batcher:
         with self._changed:
             if self._is_ended:
                 raise Unavailable("the server is ending")
-            self._check_room(prediction, len(parts))
-            for (inputs, count), part in zip(parts, futures, strict=True):
-                self._enqueue(_Task(prediction, inputs, count, part, now))
+            tasks = [_Task(prediction, inputs, count, part, now)
+                     for (inputs, count), part in zip(parts, futures, strict=True)]
+            self._check_room(tasks)
+            for task in tasks:
+                self._enqueue(task)
             self._changed.notify_all()
         if len(parts) > 1:
             _Joined(futures, future)
         self._metrics.input_batch_size.add(amount=rows)
         return future
 
-    def _check_room(self, prediction: Prediction, batches: int) -> None:
-        """Raises Unavailable when as many batches wait as may."""
-        if len(self._open) + len(self._closed) + batches - 1 > self._parameters.max_enqueued_batches:
+    def _key(self, task: _Task) -> Key:
+        return _key_of(task, pads=self._parameters.pad_variable_length_inputs)
+
+    def _check_room(self, tasks: Sequence[_Task]) -> None:
+        """Raises Unavailable when more batches would wait than may."""
+        batch = self._open.get(self._key(tasks[0]))
+        joins = batch is not None and batch.rows + tasks[0].rows <= self._most_rows
+        if len(self._open) + len(self._closed) + len(tasks) - joins > self._parameters.max_enqueued_batches:
             raise Unavailable("The batch scheduling queue to which this task was submitted is full")
 
     def _enqueue(self, task: _Task) -> None:
-        key = _key_of(task, pads=self._parameters.pad_variable_length_inputs)
+        key = self._key(task)
         batch = self._open.get(key)
         if batch is not None and batch.rows + task.rows > self._most_rows:
             self._close(batch)

@@ -25,7 +25,7 @@ from heald.errors import (
 )
 
 from .models.servable import Lease
-from .models.served_model import ServedSignature
+from .models.served_model import ServedSignature, check_inputs
 
 Arrays = Mapping[str, Any]
 
@@ -144,22 +144,6 @@ def run(prediction: Prediction) -> Arrays:
         raise
     except Exception as error:
         raise typed_error(error) from error
-
-
-def check_inputs(signature: ServedSignature, inputs: Arrays) -> None:
-    """Raises InvalidArgument, with TensorFlow Serving's texts, for inputs that are not the signature's."""
-    if inputs.keys() == signature.inputs.keys():
-        return
-    names, expected = (",".join(sorted(keys)) for keys in (inputs, signature.inputs))
-    if len(inputs) != len(signature.inputs):
-        extra, missing = (",".join(sorted(keys)) for keys in (inputs.keys() - signature.inputs.keys(),
-                                                               signature.inputs.keys() - inputs.keys()))
-        raise InvalidArgument(
-            f"input size does not match signature: {len(inputs)}!={len(signature.inputs)} len({{{names}}}) != "
-            f"len({{{expected}}}). Sent extra: {{{extra}}}. Missing but required: {{{missing}}}.")
-    alias = min(signature.inputs.keys() - inputs.keys())
-    raise InvalidArgument(f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in "
-                          f"request. Inputs expected to be in the set {{{expected}}}.")
 
 
 def choose_outputs(signature: ServedSignature, outputs: Arrays, output_filter: Sequence[str]) -> Arrays:

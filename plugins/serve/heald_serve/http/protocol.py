@@ -42,7 +42,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells of every byte that waits
+        if transport.get_extra_info("sslcontext") is None:  # TLS never resumes with this limit, and ends late closes
+            transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells of every byte that waits
         if len(self.connections) > self._limits.connections:
             self._refuse(503, "the server has too many connections")
             return

@@ -94,23 +94,25 @@ class ModelManager:
         with self._lock:
             versions_by_name = {config.name: wanted_versions(config) for config in self._configs.values()}
             for name, versions in versions_by_name.items():
-                if not versions and self._wanted.get(name) != versions:
+                earlier = self._wanted.get(name)
+                if not versions and earlier != versions:
                     base_path = self._configs[name].base_path
                     self._report(f"no versions of servable {name} found under base path {base_path}")
+                self._add_new(name, versions, earlier or {})
                 self._wanted[name] = versions
-                self._add_new(name, versions)
 
-    def _add_new(self, name: str, versions: Mapping[int, Path]) -> None:
+    def _add_new(self, name: str, versions: Mapping[int, Path], earlier: Mapping[int, Path]) -> None:
+        """Add the wanted versions that are new, or that return after their end.
+
+        A version that ended with an error returns when its folder was away. One that was unloaded returns at once.
+        """
         servables = self._servables.setdefault(name, {})
-        for version in [*servables]:
-            servable = servables[version]
+        for version, servable in servables.items():
             if servable.state == START and version not in versions:
                 servable.state = END
-            if servable.state == END and version not in versions:
-                servable.attempts = -1  # its folder left: it is new when it returns
         for version, path in versions.items():
-            servable_before = servables.get(version)
-            if servable_before is None or (servable_before.state == END and servable_before.attempts < 0):
+            ended = servables.get(version)
+            if ended is None or (ended.state == END and (ended.error is None or version not in earlier)):
                 servables[version] = Servable(name, version, path)
 
     def act(self) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import heald
 from heald.api import TensorInfo
+from heald.errors import InvalidArgument
 
 DEFAULT_SIGNATURE = "serving_default"
 PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress"))
@@ -46,7 +48,24 @@ def _call_of(signature: Any) -> Callable[[Mapping[str, Any], Any], Mapping[str, 
     input_names, output_names = tuple(signature.inputs), tuple(signature.outputs)
 
     def call(inputs: Mapping[str, Any], options: Any) -> Mapping[str, Any]:
-        results = signature(*[inputs[name] for name in input_names], options=options)
+        results = signature(*[inputs[name] for name in input_names], options=heald.RunOptions() if options is None
+                            else options)
         return {output_names[0]: results} if len(output_names) == 1 else results
 
     return call
+
+
+def check_inputs(signature: ServedSignature, inputs: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument, with TensorFlow Serving's texts, for inputs that are not the signature's."""
+    if inputs.keys() == signature.inputs.keys():
+        return
+    names, expected = (",".join(sorted(keys)) for keys in (inputs, signature.inputs))
+    if len(inputs) != len(signature.inputs):
+        extra, missing = (",".join(sorted(keys)) for keys in (inputs.keys() - signature.inputs.keys(),
+                                                               signature.inputs.keys() - inputs.keys()))
+        raise InvalidArgument(
+            f"input size does not match signature: {len(inputs)}!={len(signature.inputs)} len({{{names}}}) != "
+            f"len({{{expected}}}). Sent extra: {{{extra}}}. Missing but required: {{{missing}}}.")
+    alias = min(signature.inputs.keys() - inputs.keys())
+    raise InvalidArgument(f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in "
+                          f"request. Inputs expected to be in the set {{{expected}}}.")

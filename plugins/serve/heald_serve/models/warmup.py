@@ -13,7 +13,7 @@ import numpy as np
 from heald.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, of_system
 
 from ..messages import parse_message
-from .served_model import DEFAULT_SIGNATURE, ServedSignature
+from .served_model import DEFAULT_SIGNATURE, ServedSignature, check_inputs
 
 FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_RECORDS = 1000
@@ -37,6 +37,7 @@ def warm_up(path: Path, signatures: Mapping[str, ServedSignature], runs: int) ->
         if count > MOST_RECORDS:
             raise InvalidArgument(f"Number of warmup records exceeeds the maximum ({MOST_RECORDS}) at {file}")
         for signature, inputs in _runs_of(parse_message("PredictionLog", record), signatures):
+            check_inputs(signature, inputs)
             for _ in range(runs):
                 signature.call(inputs, None)
     return count
@@ -114,6 +115,6 @@ def _array(tensor: Any, name: str) -> Any:
 
     raw = tensor.SerializeToString()
     try:
-        return TensorValue.read(raw, 0, len(raw)).array
+        return TensorValue.read(raw, 0, len(raw)).array()
     except ValueError as error:
         raise InvalidArgument(f"tensor parsing error: {name}: {error}") from error

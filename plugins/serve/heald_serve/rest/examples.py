@@ -6,7 +6,7 @@ from its literals: 1 and true are integers, 1.0 a float, a string or a b64 objec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from .request_tensors import to_bytes
 from .response_text import float_texts, string_text
 
 METHODS: Mapping[str, Method] = {"classify": CLASSIFICATION, "regress": REGRESSION}
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {"bytes_list": to_bytes, "int64_list": int, "float_list": float}
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -41,7 +42,11 @@ def _message(features: Any, where: str) -> Any:
         raise InvalidArgument(f"Example must be JSON object but got JSON Value: {debug_text(features)}")
     message = message_class("tensorflow.Example")()
     for name, value in features.items():
-        _add_feature(message.features.feature[name], value, f"feature '{name}' of {where}")
+        try:
+            feature = message.features.feature[name]
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise InvalidArgument(f"the name {debug_text(name)} of a feature of {where} is no text") from None
+        _add_feature(feature, value, f"feature '{name}' of {where}")
     return message
 
 
@@ -51,7 +56,7 @@ def _add_feature(feature: Any, value: Any, where: str) -> None:
     if len(kinds) > 1:
         raise InvalidArgument(f"Unexpected element type in feature list: {where} has {' and '.join(sorted(kinds))}")
     for kind in kinds:
-        getattr(feature, kind).value.extend(map(to_bytes, values) if kind == "bytes_list" else values)
+        getattr(feature, kind).value.extend(map(_CONVERTERS[kind], values))
 
 
 def _kind(value: Any, where: str) -> str:

@@ -22,7 +22,7 @@ from ..http.messages import CODE_NAMES, Request, Response, error_response
 from ..metrics import Metrics
 from ..models.model_manager import ModelManager
 from ..models.servable import Lease
-from ..predict import Arrays, Prediction, Predictor, check_inputs
+from ..predict import Arrays, Prediction, Predictor
 from .json_text import debug_text, parse_object
 from .model_info import metadata_body, status_body
 from .paths import Call, parse_path
@@ -107,7 +107,6 @@ class RestApi:
         """The outputs. A client that is gone, or a deadline that has passed, ends the run."""
         token = heald.CancelToken()
         deadline = None if self._seconds is None else monotonic() + self._seconds
-        check_inputs(prediction.signature, prediction.inputs)
         future = self._predictor.submit(prediction._replace(deadline=deadline, cancel=token))
         request.on_disconnect.append(token.cancel)
         try:
