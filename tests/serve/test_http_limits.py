@@ -89,7 +89,9 @@ def test_bodies_together_keep_to_the_budget_of_memory(start):
     budget = server.listener.config.loaded_app.memory = Budget()
     answer = client.predict("F", b" " * (2 << 20))
     assert (answer.status, answer.json) == (429, {"error": answer.error})
-    assert client.predict("F", b" " * (900 << 10) + b'{"inputs": 1}').status == 200
+    assert client.predict("F", b" " * (400 << 10) + b'{"inputs": 1}').status == 200
+    answer = client.predict("F", {"inputs": [1] * 40_000})  # its values are larger than its body
+    assert (answer.status, "the values of a request" in answer.error) == (429, True)
     assert budget.taken == 0
 
 

@@ -197,6 +197,7 @@ def test_trace_ids_go_through_and_into_the_log(start, capsys):
         _, client = start({"F": echo(x="float32")}, access_log=form)
         answer = client.ask("POST", "/v1/models/F:predict", {"inputs": 1}, X_Request_Id="id-7")
         assert answer.headers["x-request-id"] == "id-7"
+        assert "x-request-id" not in client.ask("GET", "/livez", X_Request_Id="a\tb").headers
         client.ask("GET", "/livez")  # the line of the first request is written before this answer
         line = capsys.readouterr().err.splitlines()[0]
         if form == "json":

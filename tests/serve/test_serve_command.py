@@ -159,9 +159,13 @@ def test_a_new_version_under_load_answers_every_request(tmp_path):
         if at > 20:
             server.manager.act()
     states = {row["version"]: row for row in client.ask("GET", "/v1/models/m").json["model_version_status"]}
+    assert answers == {6.0}  # the latest version alone is wanted, and it is broken
+    shutil.rmtree(tmp_path / "3")
+    server.manager.poll()
+    server.manager.settle()
+    assert client.predict("m", {"instances": [3]}).json == {"predictions": [30.0]}
     client.close()
     server.close()
-    assert answers == {6.0}  # the latest version alone is wanted, and it is broken
     assert states["1"]["state"] == "AVAILABLE"
     assert states["3"]["status"]["error_code"] != "OK"
 

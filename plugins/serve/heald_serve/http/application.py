@@ -5,6 +5,7 @@ TensorFlow Serving's own paths begin with /v1/. An unknown path gets the status 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from .messages import Request, Response, Route, error_response, headers_of
 from .protocol import ON_DISCONNECT
 
 NOT_FOUND_PAGE = b"<HTML><HEAD><TITLE>404 Not Found</TITLE></HEAD><BODY><H1>Not Found</H1></BODY></HTML>\n"
+TRACE_HEADERS = (b"x-request-id", b"traceparent")
+_TRACE = re.compile(rb"[\x21-\x7e]{1,200}")
 PROBES = ("/livez", "/readyz")
 CORS = ((b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"POST, GET"),
         (b"access-control-allow-headers", b"Content-Type"))
@@ -59,7 +62,7 @@ class Application:
         target = scope["raw_path"].decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
         reader = BodyReader(receive, headers, self._most_body_bytes, self.memory)
         callbacks = scope.get("extensions", {}).get(ON_DISCONNECT, {"callbacks": []})["callbacks"]
-        request = Request(scope["method"], target, headers, reader.read, callbacks)
+        request = Request(scope["method"], target, headers, reader.read, reader.reserve, callbacks)
         try:
             response = await self._answer(request)
             await self._send(send, response, request)
@@ -103,7 +106,7 @@ class Application:
                    (b"content-length", str(len(response.body)).encode()), *response.headers]
         if self._allows_origins:
             headers += CORS
-        headers += [(name, request.headers[name]) for name in (b"x-request-id", b"traceparent")
-                    if name in request.headers]
+        headers += [(name, request.headers[name]) for name in TRACE_HEADERS
+                    if _TRACE.fullmatch(request.headers.get(name, b""))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else response.body})

@@ -57,6 +57,11 @@ class BodyReader:
             if not message.get("more_body", False):
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    def reserve(self, nbytes: int) -> None:
+        """Count memory that the request needs besides its body. Raises ResourceExhausted."""
+        self._memory.take(nbytes, "the values of a request")
+        self._counted += nbytes
+
     def _count(self, size: int) -> None:
         if size - self._counted >= COUNTED_FROM_BYTES:
             self._memory.take(size - self._counted, "the body of a request")

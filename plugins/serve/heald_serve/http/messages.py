@@ -19,13 +19,15 @@ CODE_NAMES = ("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEED
 class Request(NamedTuple):
     """`target`: the path and the query as they came. `headers`: by lower-case name; the first of each counts.
 
-    `body()` reads the body. `on_disconnect`: functions that are called when the client is gone.
+    `body()` reads the body. `reserve(nbytes)` counts memory until the request's end. `on_disconnect`: functions that
+    are called when the client is gone.
     """
 
     method: str
     target: str
     headers: Mapping[bytes, bytes]
     body: Callable[[], Awaitable[bytes]]
+    reserve: Callable[[int], None]
     on_disconnect: list[Callable[[], object]]
 
 

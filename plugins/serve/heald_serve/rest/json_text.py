@@ -1,8 +1,8 @@
 """JSON in. orjson reads a plain body; one that it refuses is read by the standard library, with
 RapidJSON's liberties: NaN and infinities, and text behind the document.
 
-Of equal keys at the top the first counts, as there. orjson keeps the last, so a body that has one of the interface's
-keys twice goes to the standard library.
+Of equal keys at the top the first counts, as there. orjson keeps the last, so a body that may have one of the
+interface's keys twice goes to the standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from heald.errors import InvalidArgument
 
-TOP_KEYS = (b'"instances"', b'"inputs"', b'"signature_name"', b'"examples"', b'"context"')
+TOP_KEYS = ("instances", "inputs", "signature_name", "examples", "context")
 LONGEST_DEBUG_CHARACTERS = 1000
 _SPACE = " \t\n\r"
 _SPECIAL = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)Inf(?:inity)?\b', re.DOTALL)
@@ -34,14 +34,26 @@ def parse(body: bytes) -> Any:
 
     if not body.strip():
         raise InvalidArgument("JSON Parse error: The document is empty")
-    if any(body.count(key) > 1 for key in TOP_KEYS):
-        return _parse_liberally(body)
     try:
-        return orjson.loads(body)
+        document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if "ecursion" in str(error):
             raise _too_deep() from None
         return _parse_liberally(body)
+    return _parse_liberally(body) if _may_repeat_keys(body, document) else document
+
+
+def _may_repeat_keys(body: bytes, document: Any) -> bool:
+    """True when a key of the interface stands more often in the body than the document and its rows explain."""
+    if not isinstance(document, dict):
+        return False
+    instances = document.get("instances")
+    rows = instances if isinstance(instances, list) else ()
+    for key in TOP_KEYS:
+        count = body.count(b'"%s"' % key.encode())
+        if count > 1 and count > (key in document) + sum(isinstance(row, dict) and key in row for row in rows):
+            return True
+    return False
 
 
 def _parse_liberally(body: bytes) -> Any:
@@ -72,13 +84,25 @@ def _first_of_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_first_of_equal_keys)
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def parsed_bytes(body: bytes) -> int:
+    """An upper bound of the memory of a body's values: 64 bytes for each, and for each list; 240 for each object."""
+    return len(body) + 64 * (body.count(b",") + body.count(b"[")) + 240 * body.count(b"{")
+
+
 def debug_text(value: Any) -> str:
     """A value as errors show it, cut."""
+    text = ""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        for part in _ENCODER.iterencode(value):  # a large value is not written whole
+            text += part[: LONGEST_DEBUG_CHARACTERS + 1]
+            if len(text) > LONGEST_DEBUG_CHARACTERS:
+                return f"{text[:LONGEST_DEBUG_CHARACTERS]}..."
     except (RecursionError, ValueError):
         return "a nested value"
-    return text if len(text) <= LONGEST_DEBUG_CHARACTERS else f"{text[:LONGEST_DEBUG_CHARACTERS]}..."
+    return text
 
 
 def type_name(value: Any) -> str:

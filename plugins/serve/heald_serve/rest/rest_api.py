@@ -23,7 +23,7 @@ from ..metrics import Metrics
 from ..models.model_manager import ModelManager
 from ..models.servable import Lease
 from ..predict import Arrays, Prediction, Predictor
-from .json_text import debug_text, parse_object
+from .json_text import debug_text, parse_object, parsed_bytes
 from .model_info import metadata_body, status_body
 from .paths import Call, parse_path
 from .request_tensors import request_tensors
@@ -78,6 +78,8 @@ class RestApi:
                 return Response(200, metadata_body(lease), model=call.name)
         body = await request.body()
         size = len(body)
+        if size > LARGEST_ON_LOOP_BYTES:
+            request.reserve(parsed_bytes(body))
         document = await self._convert(size, partial(parse_object, body))
         if call.verb == "predict":
             return await self._predict(call, request, document, size)
