@@ -95,8 +95,8 @@ def test_inputs_are_the_signature_s(predictor, names, text):
 def test_a_filter_chooses_outputs():
     model = echo(a="float32", b="float32")["serving_default"]
     outputs = {"a": 1, "b": 2}
-    assert choose_outputs(model, outputs, []) == outputs
-    assert choose_outputs(model, outputs, ["b"]) == {"b": 2}
+    assert choose_outputs(outputs, []) == outputs
+    assert choose_outputs(outputs, ["b"]) == {"b": 2}
     check_filter(model, ["b", "a"])
     with pytest.raises(InvalidArgument, match="output tensor alias not found in signature: c"):
         check_filter(model, ["c"])

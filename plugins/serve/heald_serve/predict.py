@@ -17,7 +17,6 @@ import heald
 from heald.errors import (
     Cancelled,
     DeadlineExceeded,
-    FailedPrecondition,
     HealdError,
     InvalidArgument,
     Unavailable,
@@ -146,7 +145,7 @@ def run(prediction: Prediction) -> Arrays:
         raise typed_error(error) from error
 
 
-def choose_outputs(signature: ServedSignature, outputs: Arrays, output_filter: Sequence[str]) -> Arrays:
+def choose_outputs(outputs: Arrays, output_filter: Sequence[str]) -> Arrays:
     """The outputs that a filter names, all without a filter."""
     return {name: outputs[name] for name in output_filter or outputs}
 
@@ -159,8 +158,3 @@ def check_filter(signature: ServedSignature, output_filter: Sequence[str]) -> No
                                   f"set {{{','.join(sorted(signature.outputs))}}}.")
         if name in output_filter[:at]:
             raise InvalidArgument(f"duplicate output tensor alias: {name}")
-
-
-def missing_signature(name: str) -> FailedPrecondition:
-    """The error of a signature that does not exist, as gRPC's Predict states it."""
-    return FailedPrecondition(f'Serving signature key "{name}" not found.')
