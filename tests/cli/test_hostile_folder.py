@@ -24,7 +24,8 @@ from heald.graphs.graph.graphdef import dump
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
              "tensorflow", "onnxruntime", "openvino", "heald_cpu", "heald_example_device", "heald_simplify",
-             "heald_sim", "heald_decision_forests", "heald_kernel_text", "heald_saved_model", "heald_tools")
+             "heald_sim", "heald_decision_forests", "heald_kernel_text", "heald_saved_model", "heald_tools",
+             "heald_serve", "httptools", "orjson", "uvicorn", "uvloop")
 CONFIG = """
 [plugins]
 load = ["heald_evil.py", "./heald_evil.py", "heald_evil"]
@@ -42,7 +43,8 @@ ENTRY_POINTS = "[heald.plugins]\nevil = heald_evil\ncpu = heald_evil\n"
 GIVEN = {"A": "CPU:0", "FOLDER": ".", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme"}
 BESIDES = {"bench": ["--duration", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
            "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
-           "run": ["--input", "[1, 2]"], "trace": ["--input", "[1, 2]"]}
+           "run": ["--input", "[1, 2]"], "serve": ["--version"],
+           "trace": ["--input", "[1, 2]"]}
 DRIVER = """
 import json, os, sys
 from heald.__main__ import remove_working_folder
@@ -215,5 +217,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
     plugins = ["cpu", "cuda", "decision_forests", "eager", "example_device", "heald", "mlir", "onednn", "opencl",
-               "saved_model", "sim", "simplify", "tf_ops", "tf_text", "tools"]
+               "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

@@ -191,7 +191,8 @@ def test_no_module_has_a_name_that_says_nothing():
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu",
          "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim",
-         "heald_onednn", "heald_saved_model", "heald_simplify", "heald_tf_ops", "heald_tf_text", "heald_tools",
+         "heald_onednn", "heald_saved_model", "heald_serve", "heald_simplify", "heald_tf_ops", "heald_tf_text",
+         "heald_tools", "httptools", "orjson", "uvicorn", "asyncio",
          "pyopencl", "_cffi_backend")
 
 
@@ -216,8 +217,8 @@ def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     code = "from heald.runtime.service.runtime import runtime; runtime().plugins.records()"
     assert loaded_after(code) == {
         "pluggy", "heald_cpu", "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir",
-        "heald_opencl", "heald_sim", "heald_onednn", "heald_saved_model", "heald_simplify", "heald_tf_ops",
-        "heald_tf_text", "heald_tools"}
+        "heald_opencl", "heald_sim", "heald_onednn", "heald_saved_model", "heald_serve", "heald_simplify",
+        "heald_tf_ops", "heald_tf_text", "heald_tools"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():

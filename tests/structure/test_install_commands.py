@@ -94,7 +94,8 @@ def test_the_table_has_the_commands_of_heald_s_plugins():
 def test_the_extras_of_heald_are_these_and_all_has_the_others():
     _, project = manifests()["heald"]
     optional = project["optional-dependencies"]
-    assert [*optional] == ["special", "opencl", "gpu", "mlir", "text", "forests", "images", "audio", "parquet", "all"]
+    assert [*optional] == ["special", "opencl", "gpu", "mlir", "text", "forests", "images", "audio", "parquet", "serve",
+                           "all"]
     assert sorted(optional["all"]) == sorted(text for extra in optional if extra != "all" for text in optional[extra])
 
 

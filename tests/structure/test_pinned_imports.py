@@ -63,6 +63,10 @@ PINNED = {
         "heald.runtime.support": {"file_kinds", "file_path", "input_file", "mapped_file", "whole_file"},
         "heald.runtime.values": {"Buffer", "read_shape"},
     },
+    "plugins/serve/heald_serve": {
+        "heald.graphs.protobuf": {"definitions", "make_pool"},
+        "heald.runtime.service": {"runtime"},
+    },
     "plugins/tools/heald_tools": {
         "heald.graphs.compiler": {"HANDLE_TYPES"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},

@@ -16,10 +16,11 @@ from ...runtime.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from .descriptor_pool import definitions as definitions
+    from .descriptor_pool import make_pool as make_pool
     from .descriptor_pool import message_class as message_class
     from .descriptor_pool import parse_message as parse_message
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
-        ".descriptor_pool": ("definitions", "message_class", "parse_message"),
+        ".descriptor_pool": ("definitions", "make_pool", "message_class", "parse_message"),
     })

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container, Mapping
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
@@ -59,28 +60,39 @@ def parse_message(name: str, raw: Buffer) -> Message:
 
 @cache
 def _pool() -> Any:
+    return make_pool({PACKAGE: definitions()})
+
+
+def make_pool(tables: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A descriptor pool of these tables, each by its package. A type of an earlier package is `.package.Name`."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
-    table = definitions()
     pool = DescriptorPool()
     earlier: list[str] = []
-    for syntax in ("proto2", "proto3"):
-        name = f"heald/{syntax}.proto"
-        file = FileDescriptorProto(name=name, package=PACKAGE, syntax=syntax, dependency=earlier)
-        for name, rows in table[syntax].items():
-            _add_message(file, name, rows, table["enums"])
-        if syntax == "proto3":
-            for name, values in table["enums"].items():
-                enum = file.enum_type.add(name=name)
-                for value, number in values.items():
-                    enum.value.add(name=value, number=number)
-        pool.Add(file)
-        earlier.append(file.name)
+    enums: set[str] = set()
+    for package, table in tables.items():
+        enums.update(f".{package}.{name}" for name in table["enums"])
+        for syntax in ("proto2", "proto3"):
+            file = FileDescriptorProto(name=f"heald/{package}.{syntax}.proto", package=package, syntax=syntax,
+                                       dependency=earlier)
+            for name, rows in table.get(syntax, {}).items():
+                _add_message(file, name, rows, enums)
+            if syntax == "proto3":
+                _add_enums(file, table["enums"])
+            pool.Add(file)
+            earlier.append(file.name)
     return pool
 
 
-def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], enums: dict[str, Any]) -> None:
+def _add_enums(file: FileDescriptorProto, enums: Mapping[str, Mapping[str, int]]) -> None:
+    for name, values in enums.items():
+        enum = file.enum_type.add(name=name)
+        for value, number in values.items():
+            enum.value.add(name=value, number=number)
+
+
+def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], enums: Container[str]) -> None:
     """Add the definition of a message. In the table an outer message comes before its inner ones."""
     *outer, inner = name.split(".")
     siblings: Any = file.message_type
@@ -92,9 +104,10 @@ def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], en
         pair = MAP_TYPE.fullmatch(kind)
         if pair is not None:
             field.label = _REPEATED
-            _set_type(field, f"{name}.{_add_entry(message, field_name, pair[1], pair[2], enums)}", enums)
+            entry = _add_entry(file.package, message, field_name, pair[1], pair[2], enums)
+            _set_type(field, f".{file.package}.{name}.{entry}", enums)
             continue
-        _set_type(field, kind, enums)
+        _set_type(field, _full_name(file.package, kind), enums)
         if label and label[0].startswith("oneof "):
             field.oneof_index = _oneof(message, label[0].removeprefix("oneof "))
         elif label:
@@ -103,21 +116,28 @@ def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], en
                 field.options.packed = True
 
 
-def _add_entry(message: DescriptorProto, field: str, key: str, value: str, enums: dict[str, Any]) -> str:
+def _add_entry(
+    package: str, message: DescriptorProto, field: str, key: str, value: str, enums: Container[str]
+) -> str:
     """Add the message that stands for the entries of a map. Returns its name."""
     name = f"{''.join(word.title() for word in field.split('_'))}Entry"
     entry = message.nested_type.add(name=name)
     entry.options.map_entry = True
     for number, (part, kind) in enumerate((("key", key), ("value", value)), 1):
-        _set_type(entry.field.add(name=part, number=number, label=_OPTIONAL), kind, enums)
+        _set_type(entry.field.add(name=part, number=number, label=_OPTIONAL), _full_name(package, kind), enums)
     return name
 
 
-def _set_type(field: FieldDescriptorProto, kind: str, enums: dict[str, Any]) -> None:
+def _full_name(package: str, kind: str) -> str:
+    return kind if kind in _SCALARS or kind.startswith(".") else f".{package}.{kind}"
+
+
+def _set_type(field: FieldDescriptorProto, kind: str, enums: Container[str]) -> None:
+    """`kind` is a scalar, or a full name with a dot before it."""
     # the generated stubs have a separate type for enums
     field.type = cast("Any", _SCALARS.get(kind, _ENUM if kind in enums else _MESSAGE))
     if kind not in _SCALARS:
-        field.type_name = f".{PACKAGE}.{kind}"
+        field.type_name = kind
 
 
 def _oneof(message: DescriptorProto, name: str) -> int:

@@ -1,0 +1,12 @@
+"""heald serve: models over HTTP, by the protocol of TensorFlow Serving.
+
+A request passes four layers. Each knows the layer below it, and none above.
+
+    http/      bytes <-> requests: connections, deadlines, sizes, and who may ask
+    rest/      TensorFlow Serving's REST interface: paths, JSON, statuses
+    predict    the neutral core: a leased version and named arrays -> a future of named arrays
+    models/    versions of models: found, loaded, warmed up, served, drained
+
+The event loop parses and writes; models run in threads. A front for another protocol stands beside `rest/` and calls
+`predict` alone.
+"""

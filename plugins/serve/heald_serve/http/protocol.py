@@ -1,0 +1,125 @@
+"""A connection: uvicorn's protocol with limits.
+
+uvicorn bounds neither the time of a request that arrives byte by byte, nor the bytes of a head, nor the time of a
+client that does not read its answer. A connection is here in one of three states:
+
+    reading   from the connection, or from the first byte of a request, to the end of its body: `read_seconds`
+    waiting   between requests: uvicorn's keep-alive timer
+    writing   bytes of an answer are in the transport's buffer: `write_seconds`
+
+A reading connection that is too late gets the status 408, or ends when its answer has begun. One that does not read
+ends. A request is told of the end of its connection by the callbacks in its scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+ON_DISCONNECT = "heald.on_disconnect"  # in the scope's extensions: a list of functions
+
+
+class ConnectionLimits(NamedTuple):
+    connections: int = 1000
+    read_seconds: float = 60.0
+    write_seconds: float = 60.0
+    head_bytes: int = 64 << 10
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    def __init__(self, *args: Any, limits: ConnectionLimits, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._limits = limits
+        self._reading: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._milestones = 0  # ends of heads and of bodies
+        self._on_disconnect: list[Callable[[], object]] = []
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if transport.get_extra_info("sslcontext") is None:  # TLS never resumes with this limit, and ends late closes
+            transport.set_write_buffer_limits(high=0)  # so that `pause_writing` tells of every byte that waits
+        if len(self.connections) > self._limits.connections:
+            self._refuse(503, "the server has too many connections")
+            return
+        self._begin_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_reading()
+        self._end_writing()
+        super().connection_lost(exc)
+        callbacks, self._on_disconnect = self._on_disconnect, []
+        for callback in callbacks:
+            callback()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        milestones = self._milestones
+        super().data_received(data)
+        if self._is_in_head and self._milestones == milestones:
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.head_bytes and not self.transport.is_closing():
+                self._refuse(431, "the head of the request is too large")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begin_reading()
+        self._is_in_head, self._head_bytes = True, 0
+        self.scope["extensions"] = {ON_DISCONNECT: {"callbacks": self._on_disconnect}}
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._milestones += 1
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._end_reading()
+        self._milestones += 1
+        self._is_in_head, self._head_bytes = True, 0
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._writing is None:
+            self._writing = self.loop.call_later(self._limits.write_seconds, self._abort)
+
+    def resume_writing(self) -> None:
+        self._end_writing()
+        super().resume_writing()
+
+    def _begin_reading(self) -> None:
+        if self._reading is None:
+            self._reading = self.loop.call_later(self._limits.read_seconds, self._end_late_request)
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _end_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def _end_late_request(self) -> None:
+        has_begun = not self._is_in_head and self.cycle is not None and self.cycle.response_started
+        if has_begun or self.transport.is_closing():
+            self._abort()
+        else:
+            self._refuse(408, "the request took too long to arrive")
+
+    def _refuse(self, status: int, text: str) -> None:
+        body = b'{"error": "%s"}' % text.encode("ascii")
+        self.transport.write(b"".join([
+            STATUS_LINE[status], b"content-type: application/json\r\nconnection: close\r\ncontent-length: ",
+            str(len(body)).encode(), b"\r\n\r\n", body]))
+        self.transport.close()
+
+    def _abort(self) -> None:
+        self.transport.abort()

@@ -1,0 +1,145 @@
+"""The route of /v1/: a request becomes a call, a prediction and an answer.
+
+The event loop parses small bodies and writes small answers; a thread has the large ones. Checks have TensorFlow
+Serving's order: path, JSON, object, signature_name, model, signature, tensors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from time import monotonic, perf_counter
+from typing import Any, TypeVar
+
+import heald
+from heald.errors import DeadlineExceeded, HealdError, InvalidArgument
+
+from ..classify import INPUTS
+from ..http.body import TooLarge
+from ..http.messages import CODE_NAMES, Request, Response, error_response
+from ..metrics import Metrics
+from ..models.model_manager import ModelManager
+from ..models.servable import Lease
+from ..predict import Arrays, Prediction, Predictor
+from .json_text import debug_text, parse_object, parsed_bytes
+from .model_info import metadata_body, status_body
+from .paths import Call, parse_path
+from .request_tensors import request_tensors
+from .response_text import columns_body, rows_body
+
+APIS = {"predict": "Predict", "classify": "Classify", "regress": "Regress"}
+LARGEST_ON_LOOP_BYTES = 64 << 10
+T = TypeVar("T")
+
+
+class RestApi:
+    """`seconds`: the time of a run, None for no limit. `conversions`: the threads of large bodies."""
+
+    def __init__(
+        self, manager: ModelManager, predictor: Predictor, conversions: Executor, *, seconds: float | None = 30.0,
+        checks_methods: bool = False, metrics: Metrics | None = None,
+    ) -> None:
+        self._manager, self._predictor, self._conversions = manager, predictor, conversions
+        self._seconds, self._checks_methods, self._metrics = seconds, checks_methods, metrics or Metrics()
+
+    async def __call__(self, request: Request) -> Response:
+        """The answer. TensorFlow Serving counts every request, and the time of each that succeeds."""
+        start = perf_counter()
+        call: Call | None = None
+        code = 0
+        try:
+            call = parse_path(request.method, request.target)
+            return await self._answer(call, request)
+        except TooLarge as error:
+            code = error.code
+            raise
+        except HealdError as error:
+            code = error.code
+            return error_response(error, "" if call is None else call.name)
+        finally:
+            if call is not None:
+                self._record(call, code, perf_counter() - start)
+
+    def _record(self, call: Call, code: int, seconds: float) -> None:
+        known_name = call.name if self._manager.has(call.name) else ""  # a stranger's names would fill the memory
+        self._metrics.request_count.add(known_name, CODE_NAMES[code])
+        if code == 0:
+            entry = call.verb if call.verb in APIS else ""
+            self._metrics.request_latency.add(known_name, APIS.get(call.verb, "GetModelStatus"), entry,
+                                              amount=1e6 * seconds)
+
+    async def _answer(self, call: Call, request: Request) -> Response:
+        if call.verb == "status":
+            return Response(200, status_body(self._manager.statuses(call.name, call.version)), model=call.name)
+        if call.verb == "metadata":
+            with self._manager.find(call.name, call.version, call.label) as lease:
+                return Response(200, metadata_body(lease), model=call.name)
+        body = await request.body()
+        size = len(body)
+        if size > LARGEST_ON_LOOP_BYTES:
+            request.reserve(parsed_bytes(body))
+        document = await self._convert(size, partial(parse_object, body))
+        if call.verb == "predict":
+            return await self._predict(call, request, document, size)
+        return await self._infer(call, request, document)
+
+    async def _predict(self, call: Call, request: Request, document: Mapping[str, Any], size: int) -> Response:
+        name = signature_name(document)
+        with self._manager.find(call.name, call.version, call.label) as lease:
+            signature = _signature(lease, name)
+            inputs, are_rows = await self._convert(size, lambda: request_tensors(document, signature.inputs))
+            outputs = await self._run(Prediction(lease, signature, inputs), request)
+            write = rows_body if are_rows else columns_body
+            nbytes = sum(getattr(array, "nbytes", 0) for array in outputs.values())
+            return Response(200, await self._convert(nbytes, lambda: write(outputs)), model=call.name)
+
+    async def _infer(self, call: Call, request: Request, document: Mapping[str, Any]) -> Response:
+        from .examples import METHODS, WRITERS, example_strings
+
+        name = signature_name(document)
+        examples = example_strings(document, call.verb)
+        with self._manager.find(call.name, call.version, call.label) as lease:
+            signature = METHODS[call.verb].signature_of(lease, name, checks_method=self._checks_methods)
+            outputs = await self._run(Prediction(lease, signature, {INPUTS: examples}), request)
+            return Response(200, WRITERS[call.verb](outputs, len(examples)), model=call.name)
+
+    async def _run(self, prediction: Prediction, request: Request) -> Arrays:
+        """The outputs. A client that is gone, or a deadline that has passed, ends the run."""
+        token = heald.CancelToken()
+        deadline = None if self._seconds is None else monotonic() + self._seconds
+        future = self._predictor.submit(prediction._replace(deadline=deadline, cancel=token))
+        request.on_disconnect.append(token.cancel)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+        except TimeoutError:
+            token.cancel()
+            raise DeadlineExceeded(f"the run took longer than {self._seconds} s") from None
+        except asyncio.CancelledError:
+            token.cancel()
+            raise
+        finally:
+            request.on_disconnect.remove(token.cancel)
+
+    async def _convert(self, size: int, convert: Callable[[], T]) -> T:
+        """Convert here, or in a thread where the loop would be held up."""
+        if size <= LARGEST_ON_LOOP_BYTES:
+            return convert()
+        return await asyncio.get_running_loop().run_in_executor(self._conversions, convert)
+
+
+def signature_name(document: Mapping[str, Any]) -> str:
+    """The signature that a body names, "" for the default. Raises InvalidArgument for a name that is no string."""
+    name = document.get("signature_name", "")
+    if not isinstance(name, str):
+        raise InvalidArgument(f"JSON Value: {debug_text(document)} 'signature_name' key must be a string value.")
+    return name
+
+
+def _signature(lease: Lease, name: str) -> Any:
+    try:
+        return lease.signature(name)
+    except HealdError as error:
+        raise InvalidArgument(error.message) from None
+

@@ -1,0 +1,50 @@
+"""The command: heald serve."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from .options import add_options, given_options
+
+EPILOG = """\
+examples:
+  heald serve model.bef                                  one model, for this machine: port 8501
+  heald serve digits=digits/saved_model text=text/       several, by name
+  heald serve --rest_api_port=8501 --model_name=digits --model_base_path=/models/digits
+  curl -d '{"instances": [1.0, 2.0]}' localhost:8501/v1/models/model:predict"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("model", nargs="*", metavar="MODEL",
+                        help="a model, or a folder of its versions; NAME=MODEL names it otherwise than its file")
+    add_options(parser)
+
+
+def serve(args: Namespace) -> int:
+    if given_options(args).get("version"):
+        return _tell_version()
+    from .access_log import report_line
+    from .server import ModelServer
+    from .settings import read_settings
+
+    settings = read_settings(args)
+    for line in settings.lines:
+        report_line(line)
+    server = ModelServer(settings, report_line)
+    try:
+        server.load()
+        report_line(f"serving {', '.join(server.manager.names())} at http{'s' * (settings.tls is not None)}://"
+                    f"{settings.host}:{server.port}/v1/models")
+        server.run()
+    finally:
+        server.close()
+    return 0
+
+
+def _tell_version() -> int:
+    import heald
+    from heald.api.cli import say
+
+    say(f"TensorFlow ModelServer: heald-serve {heald.__version__}\nTensorFlow Library: heald {heald.__version__}")
+    return 0

@@ -1,0 +1,196 @@
+"""The server: models, predictor, application and sockets, from the start to the graceful end.
+
+The order of a start: the sockets are bound; the first versions are loaded; then requests are taken. At the end no new
+connection is taken, running requests have `drain_timeout_in_ms`, then threads and models end.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heald.errors import FailedPrecondition, InvalidArgument, of_system
+
+from .access_log import access_writer
+from .batching import Batchers
+from .http.application import Application
+from .http.guards import Guards
+from .http.listener import BACKLOG, HttpListener, make_listener
+from .http.messages import Request, Response, Route, error_body
+from .http.protocol import ConnectionLimits
+from .metrics import Gauge, Metrics
+from .models.load_version import load_version
+from .models.loaded_runtime import served_runtime
+from .models.manager_thread import ManagerThread
+from .models.model_config import read_model_configs
+from .models.model_manager import Loader, ModelManager, Report
+from .predict import Predictor
+from .rest.rest_api import RestApi
+from .settings import Settings
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SLICE_SECONDS = 0.05  # of waiting for the first versions
+
+
+class ModelServer:
+    """One server. `start` loads the models and serves in a thread; `run` serves in the caller until a signal."""
+
+    def __init__(
+        self, settings: Settings, report: Report = lambda _: None, *, loader: Loader | None = None
+    ) -> None:
+        """Bind the sockets. `loader` stands for `load_version`. Raises the errors of an address that cannot be had."""
+        self.settings, self._report = settings, report
+        if settings.rest_port is None:
+            raise InvalidArgument("nothing is served: the REST interface is off", hint="--rest_api_port=8501")
+        self.sockets = [bind(settings.host, settings.rest_port)]
+        options = settings.options
+        self._loads = (ThreadPoolExecutor(options["num_load_threads"], "heald-serve-load")
+                       if options["num_load_threads"] else None)
+        self.metrics = Metrics()
+        self._runtime = served_runtime(settings.run_threads)
+        load = settings.load._replace(runtime=self._runtime)
+        self.manager = ModelManager(loader or partial(load_version, settings=load, metrics=self.metrics),
+                                    settings.manager, report=report, loads=self._loads)
+        self.batchers = Batchers(settings.batching, self.metrics, per_model=options[
+            "enable_per_model_batching_parameters"])
+        self.predictor = Predictor(options["rest_api_num_threads"], options["max_queued_requests"],
+                                   batching_of=self.batchers.of, on_run=self._record_run)
+        self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending)]
+        self._conversions = ThreadPoolExecutor(2, "heald-serve-json")
+        self._thread = _manager_thread(self.manager, settings, report)
+        self.listener: HttpListener | None = None
+        self._serving: threading.Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port of the REST interface."""
+        port: int = self.sockets[0].getsockname()[1]
+        return port
+
+    def _record_run(self, model: str, seconds: float) -> None:
+        self.metrics.runtime_latency.add(model, "Predict", "TF1", amount=1e6 * seconds)
+
+    def load(self) -> None:
+        """Load the first versions. Raises FailedPrecondition when a model has none that serves."""
+        self.manager.configure(self.settings.models)
+        self.manager.poll()
+        pause = threading.Event()
+        while not self.manager.is_settled():
+            if not self.manager.act():
+                pause.wait(SLICE_SECONDS)
+        failed = self.manager.unavailable()
+        if failed:
+            rows = ", ".join(f"{servable!r} due to error: {servable.error}" for servable in failed)
+            raise FailedPrecondition(f"{len(failed)} servable(s) did not become available: {{{rows}}}")
+        self._thread.start()
+
+    def routes(self) -> Mapping[str, Route]:
+        rest_api = RestApi(self.manager, self.predictor, self._conversions, seconds=self.settings.rest_seconds,
+                       checks_methods=self.settings.options["enable_signature_method_name_check"],
+                       metrics=self.metrics)
+
+        async def alive(_: Request) -> Response:
+            return Response(200, b"ok\n", "text/plain")
+
+        async def ready(_: Request) -> Response:
+            is_ready = self.manager.is_ready()
+            return Response(200 if is_ready else 503, b"ok\n" if is_ready else b"a model has no version that serves\n",
+                            "text/plain")
+
+        async def plain_metrics(_: Request) -> Response:
+            return Response(200, self.metrics.plain_text().encode(), METRICS_TYPE)
+
+        async def serving_metrics(request: Request) -> Response:
+            if "?" in request.target:
+                return Response(400, error_body("Malformed request: the metrics take no query"))
+            return Response(200, self.metrics.serving_text().encode(), "text/plain")
+
+        routes: dict[str, Route] = {"/v1/": rest_api, "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
+        if self.settings.metrics_path is not None:
+            routes[self.settings.metrics_path] = serving_metrics
+        return routes
+
+    def application(self) -> Application:
+        options = self.settings.options
+        return Application(
+            self.routes(), Guards(self.settings.allowed_hosts, self.settings.token), memory=self._runtime.host.memory,
+            most_body_bytes=options["max_body_bytes"], allows_origins=options["rest_api_enable_cors_support"],
+            on_answer=access_writer(options["access_log"]))
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM, then drain."""
+        self.listener = make_http(self.application(), self.settings)
+        try:
+            self.listener.run(sockets=self.sockets)
+        finally:
+            self._end()
+
+    def start(self) -> None:
+        """Load, and serve in a thread of its own."""
+        self.load()
+        self.listener = make_http(self.application(), self.settings)
+        self._serving = threading.Thread(target=self.listener.run, args=(self.sockets,), name="heald-serve-http")
+        self._serving.start()
+
+    def close(self) -> None:
+        """Drain and end."""
+        if self._serving is not None and self.listener is not None:
+            self.listener.should_exit = True
+            self._serving.join()
+        for listener in self.sockets:
+            listener.close()
+        self._end()
+
+    def _end(self) -> None:
+        self._thread.close()
+        self.manager.end()
+        self.batchers.close()
+        self.predictor.close()
+        self._conversions.shutdown()
+        if self._loads is not None:
+            self._loads.shutdown(cancel_futures=True)
+
+
+def _manager_thread(manager: ModelManager, settings: Settings, report: Report) -> ManagerThread:
+    options = settings.options
+    file = options["model_config_file"]
+    read: Callable[[], Any] | None = partial(read_model_configs, Path(file)) if file else None
+    return ManagerThread(manager, options["file_system_poll_wait_seconds"], report=report, read_configs=read,
+                         config_seconds=options["model_config_file_poll_wait_seconds"] if file else 0)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises the typed error of an address that cannot be had."""
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise InvalidArgument(f"'{host}' is no address of this machine: {error}") from None
+    family, kind, protocol, _, address = infos[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise of_system(error, f"{host}:{port}") from error
+    listener.setblocking(False)
+    return listener
+
+
+def make_http(application: Application, settings: Settings) -> HttpListener:
+    """The listener of an application, with the limits of these settings."""
+    options = settings.options
+    context = None
+    if settings.tls is not None:
+        from .tls import server_context
+
+        context = server_context(settings.tls)
+    limits = ConnectionLimits(options["max_connections"], options["request_read_timeout_in_ms"] / 1000)
+    return make_listener(application, limits, drain_seconds=max(1, -(-options["drain_timeout_in_ms"] // 1000)),
+                         context=context)

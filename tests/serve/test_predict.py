@@ -1,0 +1,118 @@
+"""The core: threads, deadlines, cancellation, refusals, and the names of inputs and outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+import heald
+import numpy as np
+import pytest
+from harness.serve_models import echo, infos, signature
+from heald.errors import Cancelled, DeadlineExceeded, Internal, InvalidArgument, Unavailable
+from heald_serve.deadlines import Deadlines
+from heald_serve.models.servable import Servable
+from heald_serve.predict import Prediction, Predictor, check_filter, choose_outputs
+
+
+def prediction_of(signatures, inputs, **changes):
+    servable = Servable("m", 1, Path("m"))
+    servable.load(lambda _: signatures)
+    return Prediction(servable.lease(), next(iter(signatures.values())), inputs)._replace(**changes)
+
+
+@pytest.fixture
+def predictor():
+    predictor = Predictor(1, 1)
+    yield predictor
+    predictor.close()
+
+
+ONE = {"x": np.float32(1)}
+
+
+def test_a_prediction_gives_outputs_by_name(predictor):
+    assert predictor.submit(prediction_of(echo(x="float32"), ONE)).result(30) == ONE
+
+
+def test_more_requests_than_may_wait_are_refused(predictor):
+    gate, begun = Event(), Event()
+
+    def run(x):
+        begun.set()
+        assert gate.wait(30)
+        return x
+
+    slow = signature(infos(x="float32"), infos(y="float32"), run)
+    futures = [predictor.submit(prediction_of(slow, ONE))]
+    assert begun.wait(30)
+    futures.append(predictor.submit(prediction_of(slow, ONE)))
+    assert predictor.pending == 2
+    with pytest.raises(Unavailable, match="run or wait already"):
+        predictor.submit(prediction_of(slow, ONE))
+    gate.set()
+    assert [future.result(30)["y"] for future in futures] == [1, 1]
+    assert predictor.submit(prediction_of(slow, ONE)).result(30)["y"] == 1
+
+
+def test_a_request_past_its_deadline_or_cancelled_does_not_start(predictor):
+    runs = []
+    model = signature(infos(x="float32"), infos(y="float32"), runs.append)
+    with pytest.raises(DeadlineExceeded):
+        predictor.submit(prediction_of(model, ONE, deadline=monotonic() - 1)).result(30)
+    token = heald.CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        predictor.submit(prediction_of(model, ONE, cancel=token)).result(30)
+    assert runs == []
+
+
+def test_an_exception_of_a_model_is_a_typed_error(predictor):
+    def fail(x):
+        raise KeyError("boom")
+
+    with pytest.raises(Internal, match="boom"):
+        predictor.submit(prediction_of(signature(infos(x="float32"), infos(y="float32"), fail), ONE)).result(30)
+
+
+def test_an_ended_predictor_refuses():
+    predictor = Predictor(1)
+    predictor.close()
+    with pytest.raises(Unavailable):
+        predictor.submit(prediction_of(echo(x="float32"), ONE))
+
+
+@pytest.mark.parametrize(("names", "text"), [
+    ("a", r"input size does not match signature: 1!=2 len\({a}\) != len\({a,b}\)"),
+    ("abc", r"input size does not match signature: 3!=2 .*Sent extra: {c}"),
+    ("ac", r"Signature input alias: b\(feed name: b:0\) not found in request")])
+def test_inputs_are_the_signature_s(predictor, names, text):
+    with pytest.raises(InvalidArgument, match=text):
+        predictor.submit(prediction_of(echo(a="float32", b="float32"), dict.fromkeys(names, np.float32(1))))
+
+
+def test_a_filter_chooses_outputs():
+    model = echo(a="float32", b="float32")["serving_default"]
+    outputs = {"a": 1, "b": 2}
+    assert choose_outputs(outputs, []) == outputs
+    assert choose_outputs(outputs, ["b"]) == {"b": 2}
+    check_filter(model, ["b", "a"])
+    with pytest.raises(InvalidArgument, match="output tensor alias not found in signature: c"):
+        check_filter(model, ["c"])
+    with pytest.raises(InvalidArgument, match="duplicate output tensor alias: a"):
+        check_filter(model, ["a", "a"])
+
+
+def test_deadlines_act_in_order_and_dropped_ones_do_not():
+    deadlines, acted, done = Deadlines("test-deadlines"), [], Event()
+    now = monotonic()
+    deadlines.add(now + 0.02, lambda: (acted.append(2), done.set()))
+    dropped = [deadlines.add(now + 3600, lambda: acted.append(3)) for _ in range(100)]
+    deadlines.add(now + 0.01, lambda: acted.append(1))
+    for number in dropped:
+        deadlines.drop(number)
+    assert done.wait(30)
+    deadlines.close()
+    assert acted == [1, 2]
+    Deadlines("never started").close()
