@@ -1,14 +1,15 @@
 """Outputs of a graph that declares none: the nodes whose tensors no node takes.
 
 A graph from training has more such nodes than results. Each of these is left out, with the reason: a node in a loop or
-in a branch of TensorFlow 1, which no step may fetch; a variable of a loop, as lowering leaves it, where another one is
-taken; a node that only reads or changes state; a record for tools, such as a summary; a gradient; a mark that a file is
-written, which is a constant behind a control edge. Records and gradients do not count as consumers: a loss that only
-they take is an output. A graph without other nodes has these nodes as its outputs, records left aside.
+in a branch of TensorFlow 1, which no step may fetch; a variable of a lowered loop where another one is taken; a node
+that only reads or changes state; a record for tools, such as a summary; a gradient; a mark that a file is written,
+which is a constant behind a control edge. Records and gradients do not count as consumers: a loss that only they take
+is an output. A graph without other nodes has these nodes as its outputs, records left aside.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -25,6 +26,7 @@ IN_LOOP, IN_BRANCH = "it is in a loop", "it is in a branch"
 LOOP_VARIABLE = "it is a variable of a loop of which another one is taken"
 STATE, RECORD = "it reads or changes a variable or table", "it repeats its input, or is a record for tools"
 GRADIENT, MARK = "it is a gradient", "it marks the end of effects"
+_LOWERED = re.compile(r"/exit/_\d+$")  # the names that TensorFlow's lowering of While gives
 _GRADIENTS = "gradients"  # the scope that TensorFlow gives to gradients; later ones have a number behind it
 _MARKABLE = frozenset((CONST, IDENTITY)) | PLACEHOLDERS
 
@@ -114,10 +116,10 @@ def _between(
 def _untaken_exits(
     nodes: Mapping[str, Node], consumers_by_name: Mapping[str, list[Node]], candidates: Iterable[str]
 ) -> set[str]:
-    """Return the candidates that are ends of loops of which a node takes another end."""
+    """Return the candidates that are ends of lowered loops of which a node takes another end."""
     exits = [node for node in nodes.values() if node.op in EXITS] if consumers_by_name else []
     taken_loops = {_frame_of(nodes, node) for node in exits if consumers_by_name[node.name]} - {None}
-    exit_names = {node.name for node in exits}
+    exit_names = {node.name for node in exits if _LOWERED.search(node.name)}
     return {name for name in candidates if name in exit_names and _frame_of(nodes, nodes[name]) in taken_loops}
 
 

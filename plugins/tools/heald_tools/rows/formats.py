@@ -40,7 +40,7 @@ FORMATS = (
     Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True, is_value=True),
-    Format("picture", PICTURE_SUFFIXES, decoder="pictures:column_of_pictures"),
+    Format("picture", PICTURE_SUFFIXES, decoder="pictures:column_of_pictures", is_value=True),
     Format("sound", (".wav", ".flac", ".ogg"), decoder="sounds:column_of_sounds"),
     Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
     Format("Parquet", (".parquet",), reader="parquet_files:read_parquet", library=PYARROW),
