@@ -1,5 +1,6 @@
 """The command `heald`, which `python -m heald` is too."""
 
+import gc
 import sys
 
 from .runtime.support.working_folder import remove_working_folder
@@ -14,6 +15,7 @@ def main() -> int:
     from .cli.printing.notices import one_line_from_here
 
     one_line_from_here()
+    gc.freeze()  # the interpreter's end collects garbage among a program's objects: 25 ms for a small network
     return status
 
 
