@@ -122,6 +122,7 @@ def test_connections_beyond_the_cap_are_refused(start):
         second.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert status_of(second.recv(1 << 16)) == 200
         with dial(server.port) as third:
+            third.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert status_of(read_all(third)) == 503
 
 
@@ -180,3 +181,51 @@ def test_a_new_client_may_ask_while_another_is_slow(start):
     with dial(server.port) as slow:
         slow.sendall(HEAD)
         assert client.predict("F", {"inputs": 1}).status == 200
+
+
+def test_the_end_waits_for_a_running_request():
+    from threading import Thread
+
+    from harness.serve_models import Client, start_server
+
+    gate, begun = Event(), Event()
+
+    def run(x):
+        begun.set()
+        assert gate.wait(30)
+        return x
+
+    server = start_server({"F": signature(infos(x="float32"), infos(y="float32"), run)}, drain_timeout_in_ms=30_000)
+    client = Client(server.port)
+    client.connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
+    assert begun.wait(30)
+    end = Thread(target=server.close)
+    end.start()
+    gate.set()
+    assert client.connection.getresponse().read() == b'{"outputs": 1.0}'
+    client.close()
+    end.join(30)
+    assert not end.is_alive()
+
+
+def test_the_end_does_not_wait_longer_than_its_limit():
+    from harness.serve_models import Client, start_server
+
+    begun, cancelled = Event(), Event()
+    models = {"F": echo(x="float32")}
+    (model,) = models["F"].values()
+
+    def call(inputs, options):
+        options.cancel.on_cancel(cancelled.set)
+        begun.set()
+        assert cancelled.wait(30)
+        return inputs
+
+    models["F"] = {"serving_default": model._replace(call=call)}
+    server = start_server(models, drain_timeout_in_ms=1)
+    client = Client(server.port)
+    client.connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
+    assert begun.wait(30)
+    server.close()
+    assert cancelled.is_set()
+    client.close()

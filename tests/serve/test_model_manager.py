@@ -8,6 +8,7 @@ from threading import Event
 import pytest
 from harness.serve_models import echo
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
+from heald_serve.models.manager_thread import ManagerThread
 from heald_serve.models.model_config import ModelConfig, VersionPolicy
 from heald_serve.models.model_manager import ManagerSettings, ModelManager
 from heald_serve.models.version_folders import has_versions, list_versions
@@ -262,3 +263,33 @@ def test_loads_run_at_once_in_threads_of_their_own(tmp_path):
         manager.poll()
         manager.settle()
     assert manager.is_ready()
+
+
+def test_the_thread_reads_the_file_of_models_again_and_survives_faults(tmp_path):
+    """The file is first broken, then raises an error that no reader states, then lists a second model."""
+    one, two = (ModelConfig(name, tmp_path / name, is_single=True) for name in ("one", "two"))
+    lines, loaded = [], Event()
+    readings = iter([DataLoss("the file is broken"), DataLoss("the file is broken"), KeyError("boom")])
+
+    def read():
+        fault = next(readings, None)
+        if fault is not None:
+            raise fault
+        return [one, two]
+
+    def report(line):
+        lines.append(line)
+        if line == "successfully loaded servable version {name: two version: 1}":
+            loaded.set()
+
+    manager = ModelManager(lambda path: SIGNATURES, report=report)
+    manager.configure([one])
+    manager.poll()
+    manager.settle()
+    thread = ManagerThread(manager, -1, config_seconds=0.001, read_configs=read, report=report)
+    thread.start()
+    assert loaded.wait(30)
+    thread.close()
+    assert lines.count("the file is broken") == 1
+    assert any("boom" in line for line in lines)
+    assert manager.names() == ["one", "two"]

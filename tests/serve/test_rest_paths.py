@@ -254,8 +254,9 @@ def test_a_full_server_answers_503_with_retry_after(start):
     busy = Client(server.port)
     busy.connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
     assert begun.wait(30)
-    answer = client.predict("F", {"inputs": 1})
+    answers = [client.predict("F", {"inputs": 1}), client.predict("F", b" " * 300_000), client.predict("F", "no JSON")]
     gate.set()
-    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert [(answer.status, answer.headers["retry-after"]) for answer in answers] == 3 * [(503, "1")]
     assert busy.connection.getresponse().read() == b'{"outputs": 1.0}'
+    assert client.predict("F", {"inputs": 1}).status == 200
     busy.close()

@@ -67,13 +67,13 @@ class Predictor:
     """Runs predictions in threads. Any thread may call.
 
     `threads`: the runs at a time. `most_queued`: the requests that may wait for a thread.
-    `batching_of`: the batching of a lease's signature, or None.
+    `batching_of`: the batching of a request's signature, or None; None where nothing is batched.
     `on_run`: gets the name of the model and the seconds of each run.
     """
 
     def __init__(
         self, threads: int, most_queued: int = 64, *,
-        batching_of: Callable[[Prediction], Batching | None] = lambda _: None,
+        batching_of: Callable[[Prediction], Batching | None] | None = None,
         on_run: Callable[[str, float], None] = lambda _name, _seconds: None,
     ) -> None:
         self._most_pending = threads + most_queued
@@ -95,12 +95,12 @@ class Predictor:
         The future raises the errors of the run, DeadlineExceeded and Cancelled.
         """
         check_inputs(prediction.signature, prediction.inputs)
-        batching = self._batching_of(prediction)
+        batching = None if self._batching_of is None else self._batching_of(prediction)
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the server is ending")
-            if batching is None and self._pending >= self._most_pending:
-                raise Unavailable(f"{self._pending} requests run or wait already", hint="try again later")
+            if batching is None:
+                self._check_pending()
             self._pending += 1
         try:
             future = self._executor.submit(self._run, prediction) if batching is None else self._batch(
@@ -110,6 +110,16 @@ class Predictor:
             raise
         future.add_done_callback(lambda _: self._forget())
         return future
+
+    def check_room(self) -> None:
+        """Raises Unavailable when a request would be refused. A front asks before it reads a body: in an overload most
+        requests are refused, and each refusal takes time from the others."""
+        if self._batching_of is None:
+            self._check_pending()
+
+    def _check_pending(self) -> None:
+        if self._pending >= self._most_pending:
+            raise Unavailable(f"{self._pending} requests run or wait already", hint="try again later")
 
     def _batch(self, batching: Batching, prediction: Prediction) -> Future[Arrays]:
         start = perf_counter()

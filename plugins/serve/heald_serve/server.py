@@ -59,7 +59,7 @@ class ModelServer:
         self.batchers = Batchers(settings.batching, self.metrics, per_model=options[
             "enable_per_model_batching_parameters"])
         self.predictor = Predictor(options["rest_api_num_threads"], options["max_queued_requests"],
-                                   batching_of=self.batchers.of, on_run=self._record_run)
+                                   batching_of=self.batchers.of if settings.batching else None, on_run=self._record_run)
         self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending)]
         self._conversions = ThreadPoolExecutor(2, "heald-serve-json")
         self._thread = _manager_thread(self.manager, settings, report)

@@ -7,7 +7,8 @@ client that does not read its answer. A connection is here in one of three state
     waiting   between requests: uvicorn's keep-alive timer
     writing   bytes of an answer are in the transport's buffer: `write_seconds`
 
-A reading connection that is too late gets the status 408, or ends when its answer has begun. One that does not read
+A reading connection that is too late gets the status 408, or ends when its answer has begun. A refused one stays for a
+moment, and what it sends is dropped. One that does not read
 ends. A request is told of the end of its connection by the callbacks in its scope.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+LINGER_SECONDS = 1.0
 ON_DISCONNECT = "heald.on_disconnect"  # in the scope's extensions: a list of functions
 
 
@@ -35,6 +37,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._is_refused = False
         self._is_in_head = True
         self._head_bytes = 0
         self._milestones = 0  # ends of heads and of bodies
@@ -58,7 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
             callback()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self._is_refused or self.transport.is_closing():
             return
         milestones = self._milestones
         super().data_received(data)
@@ -119,7 +122,18 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.write(b"".join([
             STATUS_LINE[status], b"content-type: application/json\r\nconnection: close\r\ncontent-length: ",
             str(len(body)).encode(), b"\r\n\r\n", body]))
-        self.transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """End the connection so that its client can read the answer: bytes that arrive after a close would reset it."""
+        self._end_reading()
+        self.connections.discard(self)
+        self._is_refused = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._reading = self.loop.call_later(LINGER_SECONDS, self._abort)
+        else:
+            self.transport.close()
 
     def _abort(self) -> None:
         self.transport.abort()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from heald.errors import HealdError
+from heald.errors import HealdError, typed_error
 
 from .model_config import ModelConfig
 from .model_manager import ModelManager, Report
@@ -31,7 +31,7 @@ class ManagerThread:
         self._config_seconds, self._read_configs = config_seconds, read_configs
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heald-serve-models", daemon=True)
-        self._last_text = ""
+        self._last_texts: dict[str, str] = {}  # of faults, by the part of the round
 
     def start(self) -> None:
         self._thread.start()
@@ -52,7 +52,7 @@ class ManagerThread:
             if now >= next_poll:
                 next_poll = now + self._poll_seconds
                 self._attempt(self._manager.poll)
-            self._manager.settle()
+            self._attempt(self._manager.settle)
 
     def _seconds_to_wait(self, next_time: float) -> float:
         attempt = self._manager.seconds_to_next_attempt()
@@ -68,9 +68,10 @@ class ManagerThread:
         """Do a part of the round; a fault that stays is reported once."""
         try:
             action()
-        except HealdError as error:
-            if str(error) != self._last_text:
-                self._report(str(error))
-            self._last_text = str(error)
+        except Exception as error:  # noqa: BLE001 - the thread goes on, whatever a file or a plugin does
+            text = str(error if isinstance(error, HealdError) else typed_error(error))
+            if self._last_texts.get(action.__name__) != text:
+                self._report(text)
+            self._last_texts[action.__name__] = text
         else:
-            self._last_text = ""
+            self._last_texts.pop(action.__name__, None)

@@ -76,6 +76,7 @@ class RestApi:
         if call.verb == "metadata":
             with self._manager.find(call.name, call.version, call.label) as lease:
                 return Response(200, metadata_body(lease), model=call.name)
+        self._predictor.check_room()
         body = await request.body()
         size = len(body)
         if size > LARGEST_ON_LOOP_BYTES:
