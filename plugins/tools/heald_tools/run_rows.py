@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heald.api import TensorMetadata
 
     from .inputs import Given
-    from .rows.predict import Model, Request
+    from .rows.request import Model, Request
     from .rows.rescaling import FirstOps
     from .step import AnyModel
 
@@ -76,7 +76,8 @@ def run_rows(args: Namespace) -> int:
     from .rows.options import ReadOptions
     from .rows.output_options import output_options_of
     from .rows.picture_arguments import preprocessing_of
-    from .rows.predict import Model, Request, predict, summary
+    from .rows.predict import predict, summary
+    from .rows.request import Model, Request
     from .rows.sinks import STDOUT, check_output
     from .rows.sound_arguments import sound_options_of
     from .rows.sources import is_of_rows, is_picture, is_rows_of_file
