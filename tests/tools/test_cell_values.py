@@ -95,4 +95,6 @@ def test_any_values_become_feeds_or_faults(values, dtype, size, shape):
     assert len(together.rows) + len(together.faults) == len(values)
     arrays = [part.arrays["x"] for part in parts if len(part.rows)]
     if arrays:
-        np.testing.assert_array_equal(np.concatenate(arrays), together.arrays["x"])
+        parts_array, array = np.concatenate(arrays), together.arrays["x"]
+        assert parts_array.dtype == array.dtype
+        assert [repr(value) for value in parts_array.tolist()] == [repr(value) for value in array.tolist()]

@@ -28,6 +28,7 @@
     accuracy  right and wrong answers
     output_options  the options about answers
     journal   how far a run has come
+    output_places  the kinds of places that --output names
     sinks     places of a table: standard output, a file, a folder of shards
     picture_sink  a folder of pictures as the place of a run
     picture_names  the names of those pictures

@@ -128,13 +128,13 @@ def array_of_numbers(values: Sequence[Any], kind: Any) -> Array:
     exact = np.array(values)
     if exact.dtype.kind in "US" or (exact.dtype.kind == "O" and kind is bool):
         items = np.array(values, object).reshape(-1).tolist()
-        return np.array([_number(item, kind) for item in items]).reshape(exact.shape)
+        return np.array([_number(item, kind) for item in items], kind).reshape(exact.shape)
     if kind is bool:
         if not ((exact == 0) | (exact == 1)).all():
             raise ValueError("neither 0 nor 1")
         return exact.astype(bool)
     with np.errstate(over="ignore"):  # 1e300 is an infinity of float32
-        array = np.array(values, np.float32).astype(kind) if np.dtype(kind).kind == "V" else np.array(values, kind)
+        array = np.array(values, np.float64).astype(kind) if np.dtype(kind).kind == "V" else np.array(values, kind)
     if array.dtype.kind in "iu" and exact.dtype.kind == "f" and (exact != array).any():
         raise ValueError("a fraction")
     return array

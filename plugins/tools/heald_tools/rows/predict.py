@@ -23,13 +23,14 @@ from .feed import feeds_of
 from .input_rows import Rows, find_rows, is_of_pixels
 from .journal import Journal, identity_of
 from .output_pictures import OutputPictures
+from .output_places import STDOUT, is_of_pictures, journal_path
 from .picture_names import PictureNames
 from .picture_sink import Painter, PictureSink, open_pictures
 from .pictures import open_to_draw
 from .progress import show_progress
 from .request import Model, Request
 from .row_batch import RowBatch
-from .sinks import STDOUT, Sink, is_of_pictures, journal_path, open_sink
+from .sinks import Sink, open_sink
 from .sources import STDIN, Source
 
 
