@@ -35,12 +35,16 @@ from .sources import STDIN, Source
 
 
 class Tally(NamedTuple):
-    """`rows`: rows that the table has. `bad`: rows that could not be read. `notes`: lines about all rows."""
+    """`rows`: rows that the table has. `bad`: rows that could not be read. `notes`: lines about all rows.
+
+    `earlier_rows`: The rows of the run that this one goes on with.
+    """
 
     rows: int
     bad: int
     seconds: float
     notes: Sequence[str] = ()
+    earlier_rows: int = 0
 
 
 def predict(model: Model, request: Request) -> Tally:
@@ -53,7 +57,7 @@ def predict(model: Model, request: Request) -> Tally:
     start, bad = perf_counter(), FaultReport(strict=request.strict)
     with _open_place(model, rows, request) as sink, show_progress("running", rows.total) as tell_progress:
         reached = sink.reached
-        rows_before = reached.read
+        earlier = reached
         tell_progress(reached.read)
         for feeds in feeds_of(_rows_behind(rows.batches, reached.read), rows.bindings):
             bad.tell(feeds.faults)
@@ -67,7 +71,8 @@ def predict(model: Model, request: Request) -> Tally:
     if sink.null_count:
         warnings.warn(f"{sink.null_count:,} values are null: JSON has no NaN and no infinities", HealdWarning,
                       stacklevel=2)
-    return Tally(reached.written, reached.bad, perf_counter() - start, answers.notes(resumed=rows_before > 0))
+    return Tally(reached.written, reached.bad, perf_counter() - start, answers.notes(resumed=earlier.read > 0),
+                 earlier.written)
 
 
 @contextmanager
@@ -121,7 +126,7 @@ def _rows_behind(batches: Iterator[RowBatch], count: int) -> Iterator[RowBatch]:
 
 def summary(tally: Tally, output: str) -> str:
     """The last lines of a run: notes, and how many rows, how fast, and where they are."""
-    rate = tally.rows / tally.seconds if tally.seconds else 0.0
+    rate = (tally.rows - tally.earlier_rows) / tally.seconds if tally.seconds else 0.0
     lost = f", {tally.bad:,} left out" if tally.bad else ""
     written = "" if output == STDOUT else f"wrote {output}: "
     total = f"{written}{tally.rows:,} rows in {tally.seconds:,.1f} s, {rate:,.0f} a second{lost}"
