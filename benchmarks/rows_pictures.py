@@ -23,8 +23,10 @@ from typing import Any, NamedTuple
 import heald
 import numpy as np
 from heald_tools.rows.feed import feeds_of
-from heald_tools.rows.predict import Model, Request, find_rows, predict
+from heald_tools.rows.input_rows import find_rows
+from heald_tools.rows.predict import predict
 from heald_tools.rows.preprocessing import PRESETS, Preprocessing
+from heald_tools.rows.request import Model, Request
 from PIL import Image
 from tabulate import tabulate
 

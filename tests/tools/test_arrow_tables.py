@@ -11,7 +11,7 @@ from builders.graphs import node, placeholder
 from heald.errors import HealdError
 from heald.runtime.values import dtypes
 from heald_tools.rows import arrow_tables, sinks, text_column
-from heald_tools.rows.columns import _as_array
+from heald_tools.rows.cell_values import array_of_numbers
 from heald_tools.rows.feed import batches_of
 from heald_tools.rows.options import ReadOptions
 from heald_tools.rows.tables import read_csv
@@ -76,7 +76,7 @@ def test_pyarrow_and_python_read_the_same_numbers(kind, texts):
 
     numbers = text_column.TextColumn(pyarrow.array(texts)).numbers(kind)
     if numbers is not None:
-        np.testing.assert_array_equal(numbers, _as_array(texts, kind))
+        np.testing.assert_array_equal(numbers, array_of_numbers(texts, kind))
         assert numbers.dtype == kind
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gc
 import json
 import sys
 
@@ -78,13 +79,13 @@ def test_rows_that_fit_no_input_are_told(command, saved, twice, table):
     path = table({"x": [[1.0, 2.0], [3.0], None, [5.0, 6.0]]})
     done = command("run", twice, "--input", path, "--json")
     assert done.status == 1
-    assert f"{path}:2: a value of shape [1] beside others of [2]; left out" in done.err
+    assert f"{path}:2: a value of shape [1], where input 'x' takes [2]; left out" in done.err
     texts = saved(placeholder("s", (None,), dtypes.string), node("t", "Identity", "s", T=dtypes.string), name="s.pb")
     done = command("run", texts, "--input", table({"s": ["a", None]}))
     assert f"{path}:2: no value for input 's'; left out" in done.err
     integers = saved(placeholder("i", (None,), dtypes.int32), node("j", "Neg", "i", T=dtypes.int32), name="i.pb")
     done = command("run", integers, "--input", table({"i": [1, None]}))
-    assert f"{path}:2: 'None' is no int32 for input 'i'; left out" in done.err
+    assert f"{path}:2: no value for input 'i'; left out" in done.err
 
 
 def test_kept_columns_of_any_type_are_values_of_json(command, twice, table):
@@ -192,3 +193,23 @@ def test_parquet_without_pyarrow_says_how_to_get_it(command, twice, table, tmp_p
     assert command("run", twice, "--input", path, "--output", output).err.startswith(
         f"error: writing '{output}' needs pyarrow\n  hint: pip install pyarrow\n")
     install.is_importable.cache_clear()
+
+
+def test_a_table_that_fails_in_the_middle_leaves_no_file(command, twice, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 1)
+    path = table({"x": [[1.0, 2.0], [3.0]]})
+    done = command("run", twice, "--input", path, "--batch", "1", "--strict", "--output", tmp_path / "y.parquet")
+    assert done.err.startswith(f"error: {path}:2: a value of shape [1]")
+    gc.collect()  # an open writer would tell that its file is closed
+    assert [file.name for file in tmp_path.iterdir() if "y.parquet" in file.name or "heald" in file.name] == []
+
+
+def test_wide_rows_do_not_wait_for_a_whole_group(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_files, "GROUP_BYTES", 100_000)
+    with (tmp_path / "y.parquet").open("wb") as out:
+        writer = parquet_files.ParquetWriter(out)
+        for _ in range(9):
+            writer.write({"y": np.zeros((10, 1000), np.float32)})
+        writer.close()
+    file = parquet.ParquetFile(tmp_path / "y.parquet")
+    assert [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)] == [30, 30, 30]

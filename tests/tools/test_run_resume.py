@@ -1,11 +1,15 @@
 """heald run over many rows: shards, journals, and runs that go on where they were cut off."""
 
 import json
+import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from builders.graphs import node, placeholder
-from heald_tools.rows import sinks
+from heald_tools.rows import parquet_files, sinks
+from heald_tools.rows.journal import Journal, Reached
+from heald_tools.rows.output_places import journal_path
 
 ROWS = 40
 
@@ -63,13 +67,13 @@ def test_a_run_that_fails_before_its_first_rows_leaves_nothing(command, twice, d
     assert (tmp_path / "y.csv").exists()
 
 
-@pytest.mark.parametrize("output", ["y.csv", "y.jsonl", "y/", "y/*.jsonl"])
+@pytest.mark.parametrize("output", ["y.csv", "y.jsonl", "y/", "y/*.jsonl", "y/*.parquet"])
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_a_run_that_was_cut_off_resumes_and_its_bytes_are_those_of_a_whole_run(
     command, twice, data, tmp_path, cut_off, output, count
 ):
     (tmp_path / "whole").mkdir()
-    place = output.removesuffix("*.jsonl").removesuffix("/")
+    place = output.partition("/")[0]
     whole = command("run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/whole/{output}")
     assert ", 2 left out" in whole.err
     uncut = cut_off(count)
@@ -81,6 +85,78 @@ def test_a_run_that_was_cut_off_resumes_and_its_bytes_are_those_of_a_whole_run(
     assert "38 rows in " in done.err
     assert content(tmp_path / place) == content(tmp_path / "whole" / place)
     assert not (tmp_path / f"{place}.parts").exists()
+
+
+@pytest.mark.parametrize("output", ["y.csv", "y.jsonl", "y/", "y/*.jsonl", "y/*.parquet"])
+@pytest.mark.parametrize("count", [0, 1, 3, 7])
+def test_a_run_that_is_cut_off_in_the_middle_of_a_write_resumes(
+    command, twice, data, tmp_path, monkeypatch, output, count
+):
+    monkeypatch.setattr(sinks, "SAVING", 1e9)
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 1)
+    (tmp_path / "whole").mkdir()
+    command("run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/whole/{output}")
+    calls = iter(range(count))
+    with monkeypatch.context() as cut:
+        make_writer = sinks.make_writer
+
+        def make_torn_writer(suffix, out, nan):
+            writer = make_writer(suffix, out, nan)
+            write = writer.write
+
+            def write_torn(table):
+                write(table)
+                if next(calls, None) is None:
+                    raise KeyboardInterrupt
+
+            cut.setattr(writer, "write", write_torn, raising=False)
+            return writer
+
+        cut.setattr(sinks, "make_writer", make_torn_writer)
+        cut.setattr(sinks, "CsvWriter", lambda out, names: make_torn_writer(".csv", out, "null"))
+        arguments = "run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/{output}"
+        assert "38 rows" not in command(*arguments).err
+    assert "38 rows in " in command(*arguments, "--resume").err
+    place = output.partition("/")[0]
+    assert content(tmp_path / place) == content(tmp_path / "whole" / place)
+    assert not [*tmp_path.rglob(".heald-*")]
+    assert not (tmp_path / f"{place}.parts").exists()
+
+
+def test_a_run_that_is_killed_while_it_tidies_up_resumes(command, twice, data, tmp_path, monkeypatch):
+    command("run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/whole.csv")
+    arguments = "run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/y.csv"
+    remove_all = sinks.whole_file.remove_all
+    for count in range(5):
+        (tmp_path / "y.csv").unlink(missing_ok=True)
+        with monkeypatch.context() as cut:
+
+            def remove_some(files, count=count):
+                remove_all([*files][:count])
+                raise KeyboardInterrupt
+
+            cut.setattr(sinks.whole_file, "remove_all", remove_some)
+            command(*arguments)
+        assert (tmp_path / "y.csv.parts").exists()
+        assert "38 rows in " in command(*arguments, "--resume").err
+        assert (tmp_path / "y.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+        assert not (tmp_path / "y.csv.parts").exists()
+
+
+@pytest.mark.parametrize("output", ["y.csv", "y.jsonl", "y/", "y/*.jsonl"])
+def test_rows_do_not_wait_in_memory(tmp_path, monkeypatch, output):
+    monkeypatch.setattr(sinks, "SAVING", 1e9)
+    monkeypatch.setattr(sinks, "SHARD_ROWS", 1000)
+    output = f"{tmp_path}/{output}"
+    journal = Journal(journal_path(output), {}, resume=False)
+    table = {"file": ["f"] * 10, "text": ["x" * 20_000] * 10}
+    with sinks.open_sink(output, journal, json_lines=False, nan="null") as sink:
+        tracemalloc.start()
+        for count in range(1, 60):
+            sink.write(table, Reached(read=10 * count, written=10 * count))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 4_000_000  # of 12 MB that are written
 
 
 def test_a_folder_gets_shards_and_a_journal(command, twice, data, tmp_path):
@@ -97,7 +173,7 @@ def test_a_folder_of_another_run_is_not_overwritten(command, twice, data, tmp_pa
     arguments = "run", twice, "--input", data, "--batch", "4", "--output", f"{tmp_path}/out/"
     command(*arguments)
     assert "is of an earlier run" in command(*arguments).err
-    assert "38 rows in " in command(*arguments, "--resume").err
+    assert re.search("38 rows in .* s, 0 a second, 2 left out", command(*arguments, "--resume").err)
 
 
 @pytest.mark.parametrize(("change", "expected"), [

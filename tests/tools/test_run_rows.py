@@ -87,13 +87,43 @@ def test_blank_lines_are_no_rows_however_many(command, twice, table):
 @pytest.mark.parametrize(("text", "name", "expected"), [
     ('{"price": 1, "name": "n"}\n{"price": 2}\n', "data.jsonl", "no value for input 'name'"),
     ('{"price": 1, "name": "n"}\n{"price": 2, "name": null}\n', "data.jsonl", "no value for input 'name'"),
-    ('{"price": 1, "name": "n"}\n' * 4 + '{"price": 2}\n', "data.jsonl", "no column 'name' for input 'name'"),
+    ('{"price": 1, "name": "n"}\n' * 4 + '{"price": 2}\n', "data.jsonl", "no value for input 'name'"),
+    ('{"price": 1, "name": "n"}\n' * 4 + '{"name": "m", "price": "x"}\n', "data.jsonl",
+     "'x' is no float32 for input 'price'"),
 ])
 def test_a_row_without_a_value_is_told(command, priced, table, text, name, expected):
     path = table(text, name)
     done = command("run", priced, "--input", path, "--batch", "4")
     assert done.status == 1
     assert f"{path}:{text.count(chr(10))}: {expected}; left out" in done.err
+
+
+@pytest.mark.parametrize(("texts", "options"), [
+    (("a,b\n1,2\n", "a,c\n1,2\n", "b,a\n4,3\n"), []),
+    (("a,b\n1,2\n", "a\n1\n", "c,b,a\n5,4,3\n"), []),
+    (("a,b,k\n1,2,k\n", "a,b\n1,2\n", "a,b,k\n3,4,m\n"), ["--keep", "k"]),
+])
+@pytest.mark.parametrize("batch", ["1", "4"])
+def test_a_file_that_lacks_a_column_of_the_first_is_told(command, twice, tmp_path, texts, options, batch):
+    for name, text in zip("abc", texts, strict=True):
+        (tmp_path / f"{name}.csv").write_text(text, "utf-8")
+    run = ("run", twice, "--input", f"{tmp_path}/*.csv", "--map", "x=a,b", "--batch", batch, *options)
+    done = command(*run)
+    assert [row["y"] for row in rows_of(done.out)] == ["[2.0, 4.0]", "[6.0, 8.0]"]
+    assert done.status == 1
+    column = "k" if options else "b"
+    text = f"{tmp_path}/b.csv: no column '{column}', which '{tmp_path}/a.csv' has"
+    assert done.err.count("left out") == 2
+    assert f"warning: {text}; left out\n" in done.err
+    assert command(*run, "--strict").err.startswith(f"error: {text}\n")
+
+
+def test_rows_of_several_files_do_not_go_out_of_step(command, saved, table):
+    model = saved(placeholder("a", (None,)), placeholder("b", (None,)), node("y", "AddV2", "a", "b"))
+    a, b = table("a,k\n1,k\n2\n3,k\n", "a.csv"), table("b,l\n10\n20,l\n30,l\n", "b.csv")
+    done = command("run", model, "--input", f"a={a}", "--input", f"b={b}", "--map", "a=a", "--map", "b=b")
+    assert done.err.startswith(f"error: {a}:2: 1 cells, where the file has 2 columns\n  hint: rows of several inputs")
+    assert done.out == ""
 
 
 def test_bad_rows_in_front_lose_no_column(command, twice, table):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heald.api import TensorMetadata
 
     from .inputs import Given
-    from .rows.predict import Model, Request
+    from .rows.request import Model, Request
     from .rows.rescaling import FirstOps
     from .step import AnyModel
 
@@ -60,7 +60,7 @@ def _names(text: str) -> list[str]:
 def is_of_rows_run(args: Namespace) -> bool:
     """True where inputs are many rows, or the output is a table."""
     from .inputs import parse
-    from .rows.sinks import SHARDS, STDOUT, is_of_sounds
+    from .rows.output_places import SHARDS, STDOUT, is_of_sounds
     from .rows.sources import is_of_rows
 
     if args.batch is not None or args.output == STDOUT or args.dry_run or args.contact_sheet is not None:
@@ -75,9 +75,10 @@ def run_rows(args: Namespace) -> int:
     from .inputs import parse
     from .rows.options import ReadOptions
     from .rows.output_options import output_options_of
+    from .rows.output_places import STDOUT, check_output
     from .rows.picture_arguments import preprocessing_of
-    from .rows.predict import Model, Request, predict, summary
-    from .rows.sinks import STDOUT, check_output
+    from .rows.predict import predict, summary
+    from .rows.request import Model, Request
     from .rows.sound_arguments import sound_options_of
     from .rows.sources import is_of_rows, is_picture, is_rows_of_file
 

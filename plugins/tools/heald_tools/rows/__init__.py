@@ -19,6 +19,7 @@
     picture_arguments  the options about pictures
     rescaling  the range of pixels that a graph expects
     columns   the columns that feed each input, and the arrays that they become
+    cell_values  cells and values of JSON as arrays of an input's type
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
     detections  objects in pictures, as one column
@@ -27,6 +28,7 @@
     accuracy  right and wrong answers
     output_options  the options about answers
     journal   how far a run has come
+    output_places  the kinds of places that --output names
     sinks     places of a table: standard output, a file, a folder of shards
     picture_sink  a folder of pictures as the place of a run
     picture_names  the names of those pictures
@@ -36,6 +38,10 @@
     plain_values  columns as Python's values
     writers   the table of writers: CSV, JSON lines, .npz, Parquet
     progress  the bar, the rate and the time left
+    request   the request of a run: model, sources and place
+    input_rows  the rows that a run reads, in batches
+    batch_run  the outputs of a batch
+    fault_report  rows that cannot be read, told and counted
     predict   all of it in turn
     dry_run   the first batch, without a run
     contact_sheet  pictures as a model sees them, side by side

@@ -11,7 +11,7 @@ from .journal import Reached
 from .output_options import OutputOptions
 from .picture_sink import PictureSink
 from .results import Labels, Table, beside, columns_of_outputs, has_scores
-from .row_batch import RowBatch
+from .row_batch import RowBatch, column_or_none
 from .sinks import Sink
 from .sources import Source
 
@@ -42,7 +42,7 @@ class Answers:
 
     def _table_of(self, rows: RowBatch, folders: Sequence[str | None] | None, outputs: Mapping[str, Any]) -> Table:
         columns: Table = {**rows.index, **({"label": folders} if folders is not None else {}),
-                          **{name: rows.columns.get(name, [None] * len(rows)) for name in self._keep}}
+                          **{name: column_or_none(rows, name) for name in self._keep}}
         return beside(columns, columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
 
     def _labels_of(self, outputs: Mapping[str, Any]) -> Labels | None:

@@ -17,7 +17,8 @@ from heald.api import TensorMetadata, dtypes
 from heald.errors import HealdError, InvalidArgument, describe_exception, did_you_mean
 
 from .arrays import VALUE
-from .row_batch import Column, RowBatch, Undecoded, keep_rows
+from .cell_values import Target, array_of_column
+from .row_batch import BadRows, Column, RowBatch, Undecoded, column_or_none, keep_rows
 from .text_column import TextColumn
 
 Array = Any
@@ -30,14 +31,6 @@ class Binding(NamedTuple):
     meta: TensorMetadata
     columns: tuple[str, ...]
     batched: bool
-
-
-class BadRows(Exception):
-    """Rows whose values fit no input: the reason by row number in the batch."""
-
-    def __init__(self, reasons: Mapping[int, str]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
 
 
 def bind_columns(
@@ -128,10 +121,7 @@ def feed_of(binding: Binding, batch: RowBatch) -> Array:
 
     Raises BadRows for rows whose values do not fit.
     """
-    missing = next((column for column in binding.columns if column not in batch.columns), None)
-    if missing is not None:
-        raise BadRows(dict.fromkeys(range(len(batch)), f"no column '{missing}' for input '{binding.input}'"))
-    parts = [_values(binding, batch.columns[column]) for column in binding.columns]
+    parts = [_values(binding, column_or_none(batch, column)) for column in binding.columns]
     if not binding.batched:
         return [_side_by_side([part[row] for part in parts]) for row in range(len(parts[0]))]
     array = _side_by_side(parts)
@@ -160,72 +150,19 @@ def _values(binding: Binding, column: Column) -> Array:
     if hasattr(column, "dtype"):
         is_exact = column.ndim > 1 or column.dtype.kind not in "iub" or dtype.numpy.kind != "f"
         return column if is_exact else column.astype(dtype.numpy)  # as the texts of integers are
-    if dtype is dtypes.string:
-        return _texts(column, binding)
-    kind = bool if dtype is dtypes.bool_ else dtype.numpy
     if isinstance(column, TextColumn):
-        numbers = column.numbers(kind)
-        if numbers is not None:
-            return numbers
-        column = list(column)
-    try:
-        return _as_array(column, kind)
-    except (ValueError, TypeError, OverflowError):
-        raise BadRows(_wrong_values(column, kind, binding)) from None
+        array = column.encode() if dtype is dtypes.string else column.numbers(dtype.numpy)
+        if array is not None:
+            return array
+    return array_of_column(list(column), _target_of(binding), batched=binding.batched)
 
 
-def _as_array(values: Sequence[Any], kind: Any) -> Array:
-    """An array of numbers or of texts that are numbers; an empty text is NaN where the type has one."""
-    import numpy as np
-
-    if values and isinstance(values[0], str):
-        is_real = np.dtype(kind).kind in "fc" or kind is float
-        texts = [text or "nan" for text in values] if is_real and not all(values) else values
-        if np.dtype(kind).kind == "b":
-            return np.array([_TRUTH[text.strip().lower()] for text in texts])
-        if np.dtype(kind).kind in "iu":
-            return np.array([int(text) for text in texts], kind)
-        if np.dtype(kind).kind == "c":
-            return np.array(texts).astype(kind)
-        with np.errstate(over="ignore"):  # 1e300 is an infinity of float32
-            return np.fromiter(map(float, texts), np.float64, len(texts)).astype(kind)
-    return np.array(values, kind)
-
-
-_TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
-
-
-def _wrong_values(column: Sequence[Any], kind: Any, binding: Binding) -> dict[int, str]:
-    reasons = {}
-    for row, value in enumerate(column):
-        try:
-            _as_array([value], kind)
-        except (ValueError, TypeError, OverflowError, KeyError):
-            shown = "an empty cell" if value == "" else f"'{str(value)[:40]}'"
-            reasons[row] = f"{shown} is no {binding.meta.dtype.name} for input '{binding.input}'"
-    if not reasons:  # each value alone is right: they differ in shape
-        import numpy as np
-
-        shapes = [np.shape(value) for value in column]
-        reasons = {row: f"a value of shape {list(shape)} beside others of {list(shapes[0])}"
-                   for row, shape in enumerate(shapes) if shape != shapes[0]}
-    return reasons
-
-
-def _texts(column: Sequence[Any], binding: Binding) -> Array:
-    """The texts as bytes. Raises BadRows for rows without a value."""
-    import numpy as np
-
-    texts = np.empty(len(column), object)
-    if isinstance(column, TextColumn):
-        texts[:] = column.encode()
-        return texts
-    if None in column:
-        reason = f"no value for input '{binding.input}'"
-        raise BadRows({row: reason for row, value in enumerate(column) if value is None})
-    texts[:] = [value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else str(value).encode()
-                for value in column]
-    return texts
+def _target_of(binding: Binding) -> Target:
+    """The input, with the shape of one row's value in one of its columns."""
+    shape = binding.meta.shape
+    if shape is not None:
+        shape = () if len(binding.columns) > 1 else shape[1:] if binding.batched else shape
+    return Target(binding.input, binding.meta.dtype, shape)
 
 
 def _decode_items(binding: Binding, column: Undecoded) -> Array:
@@ -244,10 +181,11 @@ def _decode_items(binding: Binding, column: Undecoded) -> Array:
         raise BadRows(reasons)
     if not binding.batched:
         return values
-    shapes = {np.shape(value) for value in values}
-    if len(shapes) > 1:
-        shape_list = " and ".join(str(list(shape)) for shape in sorted(shapes)[:2])
-        raise InvalidArgument(f"rows of input '{binding.input}' differ in shape: {shape_list}",
+    shapes = [np.shape(value) for value in values]
+    other = next((row for row, shape in enumerate(shapes) if shape != shapes[0]), None)
+    if other is not None:
+        pair = " and ".join(f"{list(shapes[row])} of '{column.items[row]}'" for row in (0, other))
+        raise InvalidArgument(f"rows of input '{binding.input}' differ in shape: {pair}",
                               hint="--batch 1 runs each alone; --resize makes pictures of one size")
     if values and isinstance(values[0], bytes):
         texts = np.empty(len(values), object)

@@ -11,9 +11,11 @@ from heald.errors import InvalidArgument
 
 from ..summary import statistics
 from .contact_sheet import MOST_PICTURES, picture_of_input, write_sheet
+from .fault_report import FaultReport
 from .feed import Feeds, make_feeds
-from .predict import FaultReport, Model, Request, Rows, find_rows
+from .input_rows import Rows, find_rows
 from .preprocessing import PRESETS, Preprocessing, layout_of
+from .request import Model, Request
 from .row_batch import Undecoded
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from heald.errors import InvalidArgument
+from heald.errors import DataLoss, InvalidArgument
 
-from .columns import BadRows, Binding, feed_of, without_rows
-from .row_batch import Fault, RowBatch, join_batches
+from .columns import Binding, feed_of, without_rows
+from .row_batch import BadRows, Fault, RowBatch, join_batches
 
 AHEAD = 2  # batches for each thread of the pool
 
@@ -49,7 +49,11 @@ def batches_of(batches: Iterator[RowBatch], size: int) -> Iterator[RowBatch]:
 
 
 def side_by_side(streams: Sequence[Iterator[RowBatch]]) -> Iterator[RowBatch]:
-    """The rows of streams with batches of one size, side by side. Raises InvalidArgument where one has more rows."""
+    """The rows of streams with batches of one size, side by side.
+
+    Raises InvalidArgument where one has more rows, DataLoss for a row that cannot be read: the later rows of its stream
+    would stand beside others than theirs.
+    """
     if len(streams) == 1:
         yield from streams[0]
         return
@@ -58,11 +62,13 @@ def side_by_side(streams: Sequence[Iterator[RowBatch]]) -> Iterator[RowBatch]:
         present = [part for part in parts if part is not None]
         if not present:
             return
+        for fault in (fault for part in present for fault in part.faults):
+            raise DataLoss(f"{fault.place}: {fault.reason}",
+                           hint="rows of several inputs are all read; one file with all columns leaves bad rows out")
         if len(present) < len(parts) or len({len(part) for part in present}) > 1:
             raise InvalidArgument("the inputs have different numbers of rows",
                                   hint="one file with all columns keeps rows together")
-        yield RowBatch(present[0].index, {name: column for part in present for name, column in part.columns.items()},
-                       [fault for part in present for fault in part.faults])
+        yield RowBatch(present[0].index, {name: column for part in present for name, column in part.columns.items()})
 
 
 def feeds_of(batches: Iterator[RowBatch], bindings: Sequence[Binding], threads: int | None = None) -> Iterator[Feeds]:

@@ -24,6 +24,7 @@ class Format(NamedTuple):
     -> Undecoded.
     `gzip`: A file may be packed: data.csv.gz.
     `is_value`: A file is one value where the user asks for no batches.
+    `has_same_columns`: All rows have the columns of the first one.
     `library`: A library of another project that all files of the format need.
     """
 
@@ -34,18 +35,19 @@ class Format(NamedTuple):
     gzip: bool = False
     is_value: bool = False
     library: Library | None = None
+    has_same_columns: bool = False
 
 
 FORMATS = (
-    Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
+    Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True, has_same_columns=True),
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True, is_value=True),
     Format("picture", PICTURE_SUFFIXES, decoder="pictures:column_of_pictures", is_value=True),
     Format("sound", (".wav", ".flac", ".ogg"), decoder="sounds:column_of_sounds"),
     Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
-    Format("Parquet", (".parquet",), reader="parquet_files:read_parquet", library=PYARROW),
+    Format("Parquet", (".parquet",), reader="parquet_files:read_parquet", library=PYARROW, has_same_columns=True),
     Format("NumPy array", (".npy",), reader="arrays:read_npy", is_value=True),
-    Format("NumPy archive", (".npz",), reader="arrays:read_npz", is_value=True),
+    Format("NumPy archive", (".npz",), reader="arrays:read_npz", is_value=True, has_same_columns=True),
 )
 BY_SUFFIX = {suffix: format_of_suffix for format_of_suffix in FORMATS for suffix in format_of_suffix.suffixes}
 

@@ -11,8 +11,8 @@ from heald.errors import InvalidArgument
 
 from .drawing import DRAWINGS
 from .labels import read_labels
+from .output_places import is_of_pictures
 from .results import Labels
-from .sinks import is_of_pictures
 
 
 class OutputOptions(NamedTuple):

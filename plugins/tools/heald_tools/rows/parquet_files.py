@@ -30,6 +30,7 @@ from .text_column import TextColumn
 READ_ROWS = 8192  # rows that are decoded together
 BUFFER = 1 << 20  # bytes of each column that are read together
 GROUP_ROWS = 1 << 16  # rows of a row group that is written
+GROUP_BYTES = 1 << 25  # of one that has fewer rows, since they are wide
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
@@ -122,14 +123,15 @@ class ParquetWriter:
         self._out = out
         self._writer: Any = None
         self._waiting: list[Any] = []
-        self._count = 0
+        self._count = self._bytes = 0  # that wait
 
     def write(self, table: Table) -> None:
         import pyarrow
 
         self._waiting.append(pyarrow.table({name: _arrow_array(column) for name, column in table.items()}))
         self._count += len(self._waiting[-1])
-        if self._count >= GROUP_ROWS:
+        self._bytes += self._waiting[-1].nbytes
+        if self._count >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self._write_group()
 
     def _write_group(self) -> None:
@@ -144,7 +146,7 @@ class ParquetWriter:
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, ValueError) as error:
             raise InvalidArgument(f"a column of Parquet has one type: {describe_exception(error)}",
                                   hint="--output x.jsonl takes any value in any row") from error
-        self._waiting, self._count = [], 0
+        self._waiting, self._count, self._bytes = [], 0, 0
 
     def close(self) -> None:
         import pyarrow

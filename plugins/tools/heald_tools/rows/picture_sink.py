@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, Protocol
 from heald.runtime.support import whole_file
 
 from .journal import Journal, Reached
+from .output_places import PICTURE_SUFFIXES, folder_of
 from .picture_names import PictureNames
 from .row_batch import RowBatch
-from .sinks import PICTURE_SUFFIXES, SAVING, folder_of
+from .sinks import SAVING
 
 _JPEG_QUALITY = 95
 

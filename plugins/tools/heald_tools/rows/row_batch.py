@@ -28,6 +28,15 @@ class Fault(NamedTuple):
     before: int = 0
 
 
+class BadRows(Exception):
+    """Rows whose values fit no input: the reason by row number in the batch, for at least one row."""
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        assert reasons, "feeds are made again without these rows, and would be made for ever without any"
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
 Column = Any  # a NumPy array whose first axis is the rows, a sequence of values, or Undecoded
 
 
@@ -79,11 +88,12 @@ def join_batches(batches: Sequence[RowBatch]) -> RowBatch:
         faults += [fault._replace(before=fault.before + count) for fault in batch.faults]
         count += len(batch)
     index = {name: _join_columns([batch.index[name] for batch in batches]) for name in batches[0].index}
-    return RowBatch(index, {name: _join_columns([_column_or_none(batch, name) for batch in batches]) for name in names},
+    return RowBatch(index, {name: _join_columns([column_or_none(batch, name) for batch in batches]) for name in names},
                     faults)
 
 
-def _column_or_none(batch: RowBatch, name: str) -> Column:
+def column_or_none(batch: RowBatch, name: str) -> Column:
+    """A column, of None where the batch lacks it: JSON's rows need not have all keys."""
     return batch.columns[name] if name in batch.columns else [None] * len(batch)
 
 

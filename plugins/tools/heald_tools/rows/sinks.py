@@ -7,32 +7,25 @@ that was not.
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
-from heald.errors import HealdError, InvalidArgument, Unimplemented
+from heald.errors import HealdError, Unimplemented
 from heald.runtime.support import whole_file
 
 from . import sound_files
-from .formats import check_library
 from .journal import Journal, Reached
+from .output_places import GROWING, STDOUT, folder_of, is_folder, is_of_sounds, shard_suffix
 from .results import Table
-from .writers import LIBRARIES, WRITERS, CsvWriter, Writer, make_writer
+from .writers import CsvWriter, Writer, make_writer
 
-STDOUT = "-"
-GROWING = (".csv", ".jsonl")  # formats whose files may grow
-PICTURE_SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}  # Pillow's formats
-SHARDS = (*GROWING, ".parquet")  # formats of a folder's files
-JOURNAL = "journal.json"  # of a folder
 SHARD_ROWS = 10_000
 SAVING = 2.0  # seconds of a part
-LARGEST_PART = 1 << 24  # bytes
+CHUNK = 1 << 20  # bytes that are copied together
 
 
 class Sink(Protocol):
@@ -47,51 +40,13 @@ class Sink(Protocol):
         """Write rows, and take the state behind them."""
 
 
-def is_folder(output: str) -> bool:
-    return output.endswith(("/", os.sep)) or Path(output).is_dir() or Path(output).name.startswith("*.")
-
-
-def folder_of(output: str) -> Path:
-    """The folder of an output such as out/ or out/*.jsonl."""
-    return Path(output).parent if Path(output).name.startswith("*.") else Path(output)
-
-
-def is_of_pictures(output: str) -> bool:
-    return Path(output).name.startswith("*.") and Path(output).suffix.lower() in PICTURE_SUFFIXES
-
-
-def check_output(output: str, *, resume: bool, sound_rate: int | None = None) -> None:
-    """Raises InvalidArgument for a place of no known format, or for sounds without a rate; Unimplemented for one that
-    cannot resume."""
-    if is_of_pictures(output):
-        return
-    suffix = _shard_suffix(output) if is_folder(output) else Path(output).suffix.lower()
-    if is_of_sounds(output):
-        if sound_rate is None:
-            raise InvalidArgument(f"--output '{output}' needs the rate of its sounds", hint="--sample-rate 16000")
-        if resume:
-            raise Unimplemented("--resume: a folder of sounds has no journal", hint="a table resumes")
-        return
-    if output != STDOUT and suffix not in (SHARDS if is_folder(output) else WRITERS):
-        known = ", ".join(SHARDS if is_folder(output) else WRITERS)
-        raise InvalidArgument(f"--output '{output}' is no file of a known format",
-                              hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards, "
-                                   "'out/*.png' pictures, 'out/*.wav' sounds")
-    if output != STDOUT:
-        check_library(LIBRARIES.get(suffix), f"writing '{output}'")
-    if resume and not is_folder(output) and suffix not in GROWING:
-        raise Unimplemented(f"--resume: '{output}' is written at the end alone",
-                            hint=f"these grow: {', '.join(GROWING)}, and a folder")
-
-
 @contextmanager
 def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str, sound_rate: int | None = None,
               ) -> Iterator[Sink]:
     """Yield the place of a table. An error in the block leaves the table unfinished."""
     if output == STDOUT:
-        stream = _Stream(make_writer(".jsonl" if json_lines else ".csv", sys.stdout.buffer, nan))
-        yield stream
-        stream.finish()
+        with _finishing(_Stream(make_writer(".jsonl" if json_lines else ".csv", sys.stdout.buffer, nan))) as stream:
+            yield stream
         return
     if sound_rate is not None and is_of_sounds(output):
         yield sound_files.SoundFiles(folder_of(output), sound_rate)
@@ -99,42 +54,35 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
     if is_folder(output):
         if journal is None:
             raise Unimplemented("rows of standard input do not become shards", hint="give one file as --output")
-        shards = _Shards(folder_of(output), _shard_suffix(output), journal, nan)
-        yield shards
-        shards.finish()
+        with _finishing(_Shards(folder_of(output), shard_suffix(output), journal, nan)) as shards:
+            yield shards
         return
     path = Path(output)
     if path.suffix.lower() not in GROWING or journal is None:
-        with whole_file.writing_file(path) as out:
-            stream = _Stream(make_writer(path.suffix.lower(), out, nan))
+        suffix = path.suffix.lower()
+        with whole_file.writing_file(path) as out, _finishing(_Stream(make_writer(suffix, out, nan))) as stream:
             yield stream
-            stream.finish()
         return
-    parts = _OneFile(path, journal, nan)
-    try:
+    with _finishing(_OneFile(path, journal, nan)) as parts:
         yield parts
-    except BaseException:
-        parts.stop()
+
+
+class _Finishable(Sink, Protocol):
+    def finish(self) -> None:
+        """Write the rest."""
+
+    def stop(self, error: BaseException) -> None:
+        """End without the rest."""
+
+
+@contextmanager
+def _finishing(sink: _Finishable) -> Iterator[Sink]:
+    try:
+        yield sink
+    except BaseException as error:
+        sink.stop(error)
         raise
-    parts.finish()
-
-
-def journal_path(output: str) -> Path | None:
-    """The place of the journal; None for an output that has none."""
-    if output == STDOUT or is_of_sounds(output):
-        return None
-    if is_folder(output):
-        return folder_of(output) / JOURNAL
-    return Path(f"{output}.parts") / JOURNAL if Path(output).suffix.lower() in GROWING else None
-
-
-def is_of_sounds(output: str) -> bool:
-    return is_folder(output) and _shard_suffix(output) == sound_files.SUFFIX
-
-
-def _shard_suffix(output: str) -> str:
-    name = Path(output).name
-    return name[1:].lower() if name.startswith("*.") else ".csv"
+    sink.finish()
 
 
 class _Stream:
@@ -155,49 +103,80 @@ class _Stream:
     def finish(self) -> None:
         self._writer.close()
 
+    def stop(self, _: BaseException) -> None:
+        _close_anyhow(self._writer)
+
+
+def _close_anyhow(writer: Writer) -> None:
+    """Close a writer whose file is dropped: pyarrow's would write to the closed file later, and fail."""
+    with suppress(Exception):  # the error that ends the run states the cause
+        writer.close()
+
 
 class Parts:
-    """Files of a folder, whole one by one, with a journal of what they have."""
+    """Files of a folder, whole one by one, with a journal of what they have.
+
+    Rows go to the file of their part at once, so that memory does not grow with a part. The file gets its name when the
+    part is saved. An error may come in the middle of a write: such a part is dropped, and a run that resumes writes it
+    again.
+    """
 
     def __init__(self, folder: Path, suffix: str, journal: Journal, nan: str) -> None:
         self._nan = nan
-        self._null_count = 0
+        self._null_count = 0  # of saved parts
         self.reached = journal.load()
         with whole_file.naming(folder):
             whole_file.make_folders(folder)
         self._folder, self._suffix, self._journal = folder, suffix, journal
-        self._buffer = io.BytesIO()
-        self._has_rows = False  # since the last part
-        self._writer = self._new_writer()
+        self._file = ExitStack()
+        self._writer: Writer | None = None  # of the part that is being written
+        self._is_torn = False
 
-    def _new_writer(self) -> Writer:
-        return make_writer(self._suffix, self._buffer, self._nan)
+    def _new_writer(self, out: BinaryIO) -> Writer:
+        return make_writer(self._suffix, out, self._nan)
+
+    @property
+    def _part_name(self) -> str:
+        return f"part-{len(self.reached.parts):05}{self._suffix}"
 
     def write(self, table: Table, reached: Reached) -> None:
+        self._is_torn = True
+        if self._writer is None:
+            out = self._file.enter_context(whole_file.writing_file(self._folder / self._part_name))
+            self._writer = self._new_writer(out)
         self._writer.write(table)
-        self._has_rows = True
         self.reached = reached._replace(parts=self.reached.parts, columns=self.reached.columns or tuple(table))
+        self._is_torn = False
         if self._is_full():
             self.save()
 
     @property
     def null_count(self) -> int:
-        return self._null_count + self._writer.null_count
+        return self._null_count + (self._writer.null_count if self._writer is not None else 0)
 
     def _is_full(self) -> bool:
         raise NotImplementedError
 
     def save(self) -> None:
-        """Write the rows since the last part."""
-        if self._has_rows:
+        """Name the part of the rows since the last one."""
+        if self._writer is not None:
+            self._is_torn = True
+            name = self._part_name
             self._writer.close()
-            name = f"part-{len(self.reached.parts):05}{self._suffix}"
-            whole_file.write_whole(self._folder / name, [self._buffer.getvalue()])
+            self._file.close()
+            self._null_count, self._writer = self.null_count, None
             self.reached = self.reached._replace(parts=(*self.reached.parts, name))
-            self._buffer.seek(0)
-            self._buffer.truncate()
-            self._has_rows = False
+            self._is_torn = False
         self._journal.save(self.reached)
+
+    def stop(self, error: BaseException) -> None:
+        """Drop the part that is being written."""
+        if self._writer is not None:
+            _close_anyhow(self._writer)
+        self._file.__exit__(type(error), error, error.__traceback__)
+
+    def finish(self) -> None:
+        self.save()
 
 
 class _Shards(Parts):
@@ -212,11 +191,7 @@ class _Shards(Parts):
 
     def save(self) -> None:
         super().save()
-        self._null_count = self.null_count
-        self._writer, self._written_before = self._new_writer(), self.reached.written
-
-    def finish(self) -> None:
-        self.save()
+        self._written_before = self.reached.written
 
 
 class _OneFile(Parts):
@@ -227,28 +202,38 @@ class _OneFile(Parts):
         self._path = path
         self._saved = monotonic()
 
-    def _new_writer(self) -> Writer:
+    def _new_writer(self, out: BinaryIO) -> Writer:
         is_csv = self._suffix == ".csv" and self.reached.columns
-        return CsvWriter(self._buffer, self.reached.columns) if is_csv else super()._new_writer()
+        return CsvWriter(out, self.reached.columns) if is_csv else super()._new_writer(out)
 
     def _is_full(self) -> bool:
-        return monotonic() - self._saved >= SAVING or self._buffer.tell() >= LARGEST_PART
+        return monotonic() - self._saved >= SAVING
 
     def save(self) -> None:
         super().save()
         self._saved = monotonic()
 
-    def stop(self) -> None:
+    def stop(self, error: BaseException) -> None:
         """Save the rows for a run that resumes. A run that wrote none leaves nothing behind."""
-        if self.reached.read:
+        if self._is_torn:
+            super().stop(error)
+        elif self.reached.read:
             self.save()
-            return
-        with suppress(HealdError):  # a folder of others' files stays
-            whole_file.remove_folder(self._folder)
+        if not self.reached.read:
+            with suppress(HealdError):  # a folder of others' files stays
+                whole_file.remove_folder(self._folder)
 
     def finish(self) -> None:
+        """Write the file. The journal goes first: parts without it are of no run, and the next run removes them."""
         self.save()
-        parts = [self._folder / name for name in self.reached.parts]
-        whole_file.write_whole(self._path, (part.read_bytes() for part in parts))
-        whole_file.remove_all([*parts, self._journal.path])
+        whole_file.write_whole(self._path, _chunks_of(self._folder / name for name in self.reached.parts))
+        whole_file.remove_all([self._journal.path, *self._folder.glob(f"part-*{self._suffix}")])
         whole_file.remove_folder(self._folder)
+
+
+def _chunks_of(files: Iterable[Path]) -> Iterator[bytes]:
+    """The bytes of files, one behind the other."""
+    for path in files:
+        with whole_file.naming(path), path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                yield chunk

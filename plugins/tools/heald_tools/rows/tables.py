@@ -187,7 +187,7 @@ def _json_object(line: str) -> tuple[dict[str, Any] | None, str]:
         return None, f"more than {DEEPEST_JSON} nested lists and objects"
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"no JSON: {error}"
     return (value, "") if isinstance(value, dict) else (None, "no JSON object")
 

@@ -46,12 +46,14 @@ class TextColumn(Sequence[str]):
 
         return TextColumn(self.array.take(pyarrow.array(rows, pyarrow.int64())))
 
-    def encode(self) -> list[bytes]:
+    def encode(self) -> Array:
         """The texts in UTF-8."""
+        import numpy as np
         import pyarrow
 
-        encoded: list[bytes] = self.array.cast(pyarrow.binary()).to_pylist()
-        return encoded
+        texts = np.empty(len(self), object)
+        texts[:] = self.array.cast(pyarrow.binary()).to_pylist()
+        return texts
 
     def numbers(self, kind: Any) -> Array | None:
         """The numbers that the texts are, with NaN for an empty text where the type has it.
