@@ -45,7 +45,7 @@ def process():
     processes = []
 
     def start(*words):
-        command = [sys.executable, "-m", "heald", "serve", *map(str, words)]
+        command = [sys.executable, "-m", "heald", "serve", *map(str, words), "--port=0"]
         environment = {key: value for key, value in os.environ.items() if key not in ("MODEL_NAME", "MODEL_BASE_PATH")}
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         processes.append(child)
@@ -100,7 +100,7 @@ def test_a_server_that_was_killed_leaves_its_port_free(process):
 @pytest.mark.parametrize(("words", "text"), [
     (["none.pb"], "1 servable(s) did not become available: {{name: none version: 1} due to error: "),
     ([], "no model to serve"), (["gs://bucket/model"], "is no path of this machine"),
-    (["--model_base_path=/nothing/here"], "nothing is served: the REST interface is off"),
+    (["--model_base_path=/nothing/here"], "nothing is served: gRPC and the REST interface are off"),
     (["--rest_api_port=18", "--model_base_path=/nothing", "--host=no.such.host.example"], "no address of this machine"),
     (["x.pb", "--prefer_tflite_model"], "is not served")])
 def test_a_start_that_fails_tells_why(process, words, text):
