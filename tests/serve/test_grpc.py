@@ -402,9 +402,9 @@ def test_the_budget_of_memory_bounds_messages():
             ledger.append(-nbytes)
 
     handlers = CallHandlers(Guards(None), Memory(), None)
-    with handlers._counted(b"x" * (1 << 20)):
+    with handlers.counted(b"x" * (1 << 20)):
         assert ledger == [1 << 20]
-    with handlers._counted(b"x"):
+    with handlers.counted(b"x"):
         pass
     assert ledger == [1 << 20, -(1 << 20)]
 

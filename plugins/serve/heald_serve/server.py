@@ -32,6 +32,8 @@ from .models.model_manager import Loader, ModelManager, Report
 from .predict import Predictor
 from .rest.rest_api import RestApi
 from .settings import Settings
+from .v2.inference import Inference
+from .v2.inference_api import InferenceApi
 
 if TYPE_CHECKING:
     from .grpc.grpc_server import GrpcServer
@@ -69,6 +71,7 @@ class ModelServer:
         self._thread = _manager_thread(self.manager, settings, report)
         self.listener: HttpListener | None = None
         self._serving: threading.Thread | None = None
+        self.inference = Inference(self.manager, self.predictor, may_control=options["allow_model_control"])
         self.grpc_server = self._make_grpc_server()
 
     @property
@@ -115,7 +118,9 @@ class ModelServer:
                 return Response(400, error_body("Malformed request: the metrics take no query"))
             return Response(200, self.metrics.serving_text().encode(), "text/plain")
 
-        routes: dict[str, Route] = {"/v1/": rest_api, "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
+        inference_api = InferenceApi(self.inference, self._conversions, seconds=self.settings.rest_seconds)
+        routes: dict[str, Route] = {"/v1/": rest_api, "/v2": inference_api, "/v2/": inference_api,
+                                    "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
         if self.settings.metrics_path is not None:
             routes[self.settings.metrics_path] = serving_metrics
         return routes
@@ -133,9 +138,10 @@ class ModelServer:
         if settings.grpc_port is None and not options["grpc_socket_path"]:
             return None
         from .grpc.front import make_grpc_server
+        from .v2.inference_service import InferenceService
 
         return make_grpc_server(settings, self.manager, self.predictor, self.metrics, self._conversions,
-                                self._runtime.host.memory)
+                                self._runtime.host.memory, InferenceService(self.inference))
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM, then drain."""

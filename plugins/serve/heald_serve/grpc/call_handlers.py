@@ -65,7 +65,7 @@ class CallHandlers:
         async def handle(data: bytes, context: Any) -> bytes:
             try:
                 self._check_caller(context, needs_token=needs_token)
-                with self._counted(data):
+                with self.counted(data):
                     call = self._call_of(data, context)
                     message = await call.convert(len(data), partial(parse_request, signature.request, data))
                     answer = await method(message, call)
@@ -97,7 +97,7 @@ class CallHandlers:
             try:
                 self._check_caller(context, needs_token=needs_token)
                 async for data in requests:
-                    with self._counted(data):
+                    with self.counted(data):
                         call = self._call_of(data, context)
                         message = await call.convert(len(data), partial(parse_request, signature.request, data))
                         answer = await method(message, call)
@@ -118,7 +118,7 @@ class CallHandlers:
             raise refusal
 
     @contextmanager
-    def _counted(self, data: bytes) -> Iterator[None]:
+    def counted(self, data: bytes) -> Iterator[None]:
         """Count the bytes of a message while its call goes on. Raises ResourceExhausted."""
         if len(data) < COUNTED_FROM_BYTES:
             yield

@@ -12,18 +12,26 @@ from ..metrics import Metrics
 from ..models.model_manager import ModelManager
 from ..predict import Predictor
 from ..settings import Settings
+from ..v2.inference_service import InferenceService
 from .call_handlers import CallHandlers, Method
 from .grpc_server import GrpcServer, GrpcSettings
 from .health import Health
 from .model_service import ModelService
 from .prediction_service import PredictionService
 from .reflection import Reflection
-from .services import HEALTH_SERVICE, MODEL_SERVICE, OLD_REFLECTION_SERVICE, PREDICTION_SERVICE, REFLECTION_SERVICE
+from .services import (
+    HEALTH_SERVICE,
+    INFERENCE_SERVICE,
+    MODEL_SERVICE,
+    OLD_REFLECTION_SERVICE,
+    PREDICTION_SERVICE,
+    REFLECTION_SERVICE,
+)
 
 
 def make_grpc_server(
     settings: Settings, manager: ModelManager, predictor: Predictor, metrics: Metrics, conversions: Executor,
-    memory: Any,
+    memory: Any, inference: InferenceService | None = None,
 ) -> GrpcServer:
     """A server that is not started. Raises InvalidArgument for arguments that are none."""
     options, ending = settings.options, threading.Event()
@@ -33,6 +41,8 @@ def make_grpc_server(
             checks_methods=options["enable_signature_method_name_check"], metrics=metrics).methods(),
         MODEL_SERVICE: ModelService(manager, metrics).methods(),
     }
+    if inference is not None:
+        services[INFERENCE_SERVICE] = inference.methods()
     if options["enable_grpc_healthcheck_service"]:
         services[HEALTH_SERVICE] = Health(manager.is_ready, ending).methods()
     reflection = Reflection([*services, REFLECTION_SERVICE, OLD_REFLECTION_SERVICE]).methods()

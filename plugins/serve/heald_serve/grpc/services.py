@@ -13,6 +13,8 @@ from ..messages import message_class
 
 SERVING, HEALTH, REFLECTION = "tensorflow.serving", "grpc.health.v1", "grpc.reflection.v1"
 PREDICTION_SERVICE, MODEL_SERVICE = f"{SERVING}.PredictionService", f"{SERVING}.ModelService"
+INFERENCE = "inference"
+INFERENCE_SERVICE = f"{INFERENCE}.GRPCInferenceService"
 HEALTH_SERVICE, REFLECTION_SERVICE = f"{HEALTH}.Health", f"{REFLECTION}.ServerReflection"
 # Older clients ask by the older name; the bytes of its messages are the same.
 OLD_REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
@@ -45,6 +47,13 @@ SERVICES: Mapping[str, Mapping[str, Signature]] = {
     MODEL_SERVICE: {
         "GetModelStatus": _pair(SERVING, "GetModelStatusRequest", "GetModelStatusResponse"),
         "HandleReloadConfigRequest": _pair(SERVING, "ReloadConfigRequest", "ReloadConfigResponse"),
+    },
+    INFERENCE_SERVICE: {
+        **{method: _pair(INFERENCE, f"{method}Request", f"{method}Response") for method in (
+            "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer", "ModelConfig",
+            "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload")},
+        "ModelStreamInfer": Signature(f"{INFERENCE}.ModelInferRequest", f"{INFERENCE}.ModelStreamInferResponse",
+                                      takes_stream=True, gives_stream=True),
     },
     HEALTH_SERVICE: {"Check": _CHECK, "Watch": _CHECK._replace(gives_stream=True)},
     REFLECTION_SERVICE: {"ServerReflectionInfo": _REFLECTION},
