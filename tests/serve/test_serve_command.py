@@ -21,6 +21,7 @@ from harness.serve_models import Client, settings_of
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import dump
+from heald_client import ClientError, connect
 from heald_serve.access_log import report_line
 from heald_serve.messages import message_class
 from heald_serve.metrics import Metrics
@@ -45,7 +46,7 @@ def process():
     processes = []
 
     def start(*words):
-        command = [sys.executable, "-m", "heald", "serve", *map(str, words)]
+        command = [sys.executable, "-m", "heald", "serve", *map(str, words), "--port=0"]
         environment = {key: value for key, value in os.environ.items() if key not in ("MODEL_NAME", "MODEL_BASE_PATH")}
         child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         processes.append(child)
@@ -100,7 +101,7 @@ def test_a_server_that_was_killed_leaves_its_port_free(process):
 @pytest.mark.parametrize(("words", "text"), [
     (["none.pb"], "1 servable(s) did not become available: {{name: none version: 1} due to error: "),
     ([], "no model to serve"), (["gs://bucket/model"], "is no path of this machine"),
-    (["--model_base_path=/nothing/here"], "nothing is served: the REST interface is off"),
+    (["--model_base_path=/nothing/here"], "nothing is served: gRPC and the REST interface are off"),
     (["--rest_api_port=18", "--model_base_path=/nothing", "--host=no.such.host.example"], "no address of this machine"),
     (["x.pb", "--prefer_tflite_model"], "is not served")])
 def test_a_start_that_fails_tells_why(process, words, text):
@@ -276,13 +277,18 @@ def test_tls_serves_with_the_texts_of_an_ssl_config(tmp_path, start):
     from harness.serve_models import echo
 
     texts = certificate(tmp_path)
-    server, client = start({"F": echo(x="float32")}, tls=texts)
+    server, client = start({"F": echo(x="float32")}, tls=texts, grpc_port=0)
     client.close()
     context = ssl.create_default_context(cadata=texts.certificate)
     connection = http.client.HTTPSConnection("localhost", server.port, context=context, timeout=30)
     connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
     assert json.loads(connection.getresponse().read()) == {"outputs": 1.0}
     connection.close()
+    for address in (f"https://localhost:{server.port}", f"grpcs://localhost:{server.grpc_server.port}"):
+        with connect(address, ca_file=str(tmp_path / "cert.pem")) as caller:
+            assert caller.predict("F", {"x": np.float32([2])})["x"].tolist() == [2]
+        with connect(address) as stranger, pytest.raises(ClientError, match="UNAVAILABLE"):
+            stranger.predict("F", {"x": np.float32([2])})
 
 
 def test_texts_that_are_no_certificate_are_an_error():

@@ -192,7 +192,7 @@ def test_no_module_has_a_name_that_says_nothing():
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu",
          "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim",
          "heald_onednn", "heald_saved_model", "heald_serve", "heald_simplify", "heald_tf_ops", "heald_tf_text",
-         "heald_tools", "httptools", "orjson", "uvicorn", "asyncio",
+         "heald_tools", "grpc", "httptools", "orjson", "uvicorn", "asyncio",
          "pyopencl", "_cffi_backend")
 
 

@@ -1,7 +1,7 @@
-"""TensorFlow Serving's messages, in a descriptor pool of their own beside TensorFlow's.
+"""The messages of TensorFlow Serving and of the Open Inference Protocol, in a descriptor pool of their own.
 
-serving_messages.json has the form of core's table of messages, by package. Wrappers such as Int64Value are in the
-package `tensorflow.serving`: their bytes and their text form are the same there.
+The pool is beside TensorFlow's. The tables, TABLE_FILES, have the form of core's table of messages, by package.
+Wrappers such as Int64Value are in the package `tensorflow.serving`: their bytes and their text form are the same there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from heald.errors import DataLoss, InvalidArgument, Location, of_system
 
+TABLE_FILES = ("serving_messages.json", "inference_messages.json")
 LARGEST_CONFIG_BYTES = 16 << 20
 
 
@@ -21,7 +22,9 @@ LARGEST_CONFIG_BYTES = 16 << 20
 def _pool() -> Any:
     from heald.graphs.protobuf import definitions, make_pool
 
-    tables = json.loads(resources.files(__package__).joinpath("serving_messages.json").read_text("utf-8"))
+    tables: dict[str, Any] = {}
+    for file in TABLE_FILES:
+        tables |= json.loads(resources.files(__package__).joinpath(file).read_text("utf-8"))
     tensorflow = definitions()
     tables["tensorflow"] = {**tensorflow, "proto3": tensorflow["proto3"] | tables["tensorflow"]["proto3"]}
     return make_pool(tables)

@@ -34,8 +34,10 @@ def serve(args: Namespace) -> int:
     server = ModelServer(settings, report_line)
     try:
         server.load()
-        report_line(f"serving {', '.join(server.manager.names())} at http{'s' * (settings.tls is not None)}://"
-                    f"{settings.host}:{server.port}/v1/models")
+        names = ", ".join(server.manager.names())
+        if server.sockets:
+            report_line(f"serving {names} at http{'s' * (settings.tls is not None)}://"
+                        f"{settings.host}:{server.port}/v1/models")
         server.run()
     finally:
         server.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heald.errors import FailedPrecondition, InvalidArgument, of_system
 
@@ -32,6 +32,11 @@ from .models.model_manager import Loader, ModelManager, Report
 from .predict import Predictor
 from .rest.rest_api import RestApi
 from .settings import Settings
+from .v2.inference import Inference
+from .v2.inference_api import InferenceApi
+
+if TYPE_CHECKING:
+    from .grpc.grpc_server import GrpcServer
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SLICE_SECONDS = 0.05  # of waiting for the first versions
@@ -45,10 +50,11 @@ class ModelServer:
     ) -> None:
         """Bind the sockets. `loader` stands for `load_version`. Raises the errors of an address that cannot be had."""
         self.settings, self._report = settings, report
-        if settings.rest_port is None:
-            raise InvalidArgument("nothing is served: the REST interface is off", hint="--rest_api_port=8501")
-        self.sockets = [bind(settings.host, settings.rest_port)]
         options = settings.options
+        if settings.rest_port is None and settings.grpc_port is None and not options["grpc_socket_path"]:
+            raise InvalidArgument("nothing is served: gRPC and the REST interface are off",
+                                  hint="--port=8500, --rest_api_port=8501")
+        self.sockets = [] if settings.rest_port is None else [bind(settings.host, settings.rest_port)]
         self._loads = (ThreadPoolExecutor(options["num_load_threads"], "heald-serve-load")
                        if options["num_load_threads"] else None)
         self.metrics = Metrics()
@@ -65,6 +71,8 @@ class ModelServer:
         self._thread = _manager_thread(self.manager, settings, report)
         self.listener: HttpListener | None = None
         self._serving: threading.Thread | None = None
+        self.inference = Inference(self.manager, self.predictor, may_control=options["allow_model_control"])
+        self.grpc_server = self._make_grpc_server()
 
     @property
     def port(self) -> int:
@@ -110,7 +118,9 @@ class ModelServer:
                 return Response(400, error_body("Malformed request: the metrics take no query"))
             return Response(200, self.metrics.serving_text().encode(), "text/plain")
 
-        routes: dict[str, Route] = {"/v1/": rest_api, "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
+        inference_api = InferenceApi(self.inference, self._conversions, seconds=self.settings.rest_seconds)
+        routes: dict[str, Route] = {"/v1/": rest_api, "/v2": inference_api, "/v2/": inference_api,
+                                    "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
         if self.settings.metrics_path is not None:
             routes[self.settings.metrics_path] = serving_metrics
         return routes
@@ -122,8 +132,20 @@ class ModelServer:
             most_body_bytes=options["max_body_bytes"], allows_origins=options["rest_api_enable_cors_support"],
             on_answer=access_writer(options["access_log"]))
 
+    def _make_grpc_server(self) -> GrpcServer | None:
+        """The gRPC server, or None where no port and no socket is asked for."""
+        settings, options = self.settings, self.settings.options
+        if settings.grpc_port is None and not options["grpc_socket_path"]:
+            return None
+        from .grpc.front import make_grpc_server
+        from .v2.inference_service import InferenceService
+
+        return make_grpc_server(settings, self.manager, self.predictor, self.metrics, self._conversions,
+                                self._runtime.host.memory, InferenceService(self.inference))
+
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM, then drain."""
+        self._start_grpc()
         self.listener = make_http(self.application(), self.settings)
         try:
             self.listener.run(sockets=self.sockets)
@@ -133,9 +155,18 @@ class ModelServer:
     def start(self) -> None:
         """Load, and serve in a thread of its own."""
         self.load()
+        self._start_grpc()
         self.listener = make_http(self.application(), self.settings)
         self._serving = threading.Thread(target=self.listener.run, args=(self.sockets,), name="heald-serve-http")
         self._serving.start()
+
+    def _start_grpc(self) -> None:
+        if self.grpc_server is not None:
+            self.grpc_server.start()
+            place = self.settings.options["grpc_socket_path"]
+            if self.grpc_server.port is not None:
+                place = f"{self.settings.host}:{self.grpc_server.port}"
+            self._report(f"serving {', '.join(self.manager.names())} by gRPC at {place}")
 
     def close(self) -> None:
         """Drain and end."""
@@ -147,6 +178,8 @@ class ModelServer:
         self._end()
 
     def _end(self) -> None:
+        if self.grpc_server is not None:
+            self.grpc_server.close()
         self._thread.close()
         self.manager.end()
         self.batchers.close()

@@ -49,6 +49,7 @@ class Settings(NamedTuple):
     batching: BatchingParameters | None = None
     tls: TlsTexts | None = None
     token: str = ""
+    grpc_port: int | None = None
 
     @property
     def run_threads(self) -> int:
@@ -107,7 +108,7 @@ def read_settings(args: Namespace, environ: Mapping[str, str] = os.environ) -> S
     check_names(models)
     _check(options, values)
     return Settings(options, models, options["host"] or host, rest_port or None, lines,
-                    _metrics_path(options), _batching(options), _tls(options), _token(options))
+                    _metrics_path(options), _batching(options), _tls(options), _token(options), options["port"] or None)
 
 
 def _own_models(texts: Sequence[str], values: Mapping[str, Any]) -> list[ModelConfig]:

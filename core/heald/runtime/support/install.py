@@ -56,6 +56,7 @@ DISTRIBUTIONS = {
             "all": ("heald-opencl", "heald-cuda", "heald-mlir", "heald-tf-text", "heald-decision-forests",
                     "heald-serve")})),
     CORE: OwnDistribution("core", (), "heald"),
+    "heald-client": OwnDistribution("plugins/client", (), extras=MappingProxyType({"grpc": ()})),
     "heald-cpu": OwnDistribution("device_cpu", (CORE, "heald-tf-ops"), "cpu"),
     "heald-cuda": OwnDistribution("device_gpu", (CORE, "heald-kernel-text"), "cuda",
                                   extras=MappingProxyType({"libraries": ()})),

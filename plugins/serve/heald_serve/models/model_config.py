@@ -52,8 +52,11 @@ def local_path(text: str) -> Path:
 
 def read_model_configs(file: Path) -> tuple[ModelConfig, ...]:
     """The models of a ModelServerConfig in text form. Raises InvalidArgument, NotFound, Unimplemented."""
-    message = read_text_message("ModelServerConfig", file)
-    here = Location(str(file))
+    return model_configs(read_text_message("ModelServerConfig", file), Location(str(file)))
+
+
+def model_configs(message: Any, here: Location | None = None) -> tuple[ModelConfig, ...]:
+    """The models of a ModelServerConfig. Raises InvalidArgument and Unimplemented; `here` is the place in errors."""
     if message.WhichOneof("config") == "custom_model_config":
         raise Unimplemented("custom_model_config is for servers with code of their own", location=here,
                             hint="list the models in model_config_list")
@@ -72,7 +75,7 @@ def check_names(configs: Iterable[ModelConfig], location: Location | None = None
         names.add(config.name)
 
 
-def _model_config(config: Any, here: Location) -> ModelConfig:
+def _model_config(config: Any, here: Location | None) -> ModelConfig:
     if not config.name:
         raise InvalidArgument("a model of the list has no name", location=here)
     if not config.base_path:
@@ -87,7 +90,7 @@ def _model_config(config: Any, here: Location) -> ModelConfig:
     return ModelConfig(config.name, base_path, _policy(config, here), dict(config.version_labels))
 
 
-def _policy(config: Any, here: Location) -> VersionPolicy:
+def _policy(config: Any, here: Location | None) -> VersionPolicy:
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice") or LATEST
     versions = frozenset(policy.specific.versions)

@@ -194,9 +194,18 @@ class ModelManager:
                     if not any(servable.state == AVAILABLE for servable in servables.values())
                     for version in self._wanted.get(name, {})]
 
+    def configs(self) -> list[ModelConfig]:
+        with self._lock:
+            return [*self._configs.values()]
+
     def names(self) -> list[str]:
         with self._lock:
             return [*self._configs]
+
+    def served_names(self) -> list[str]:
+        """The models of the list, and those that left it."""
+        with self._lock:
+            return [*dict.fromkeys((*self._configs, *self._servables))]
 
     def has(self, name: str) -> bool:
         """True for a model that is, or was, served."""

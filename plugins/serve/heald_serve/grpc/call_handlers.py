@@ -1,0 +1,157 @@
+"""From bytes to a method of a service and back: guards, the budget of memory, parsing, errors.
+
+The event loop of the calls parses small messages; a thread has the large ones. The bytes of a message are counted in
+the budget of heald's programs until the call ends. A caller that cancels, or whose deadline passes, has its handler
+cancelled by gRPC; the method then cancels its run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import Any, NamedTuple
+
+import grpc
+from heald.errors import HealdError, InvalidArgument, typed_error
+
+from ..http.guards import Guards
+from ..messages import message_class
+from .services import SERVICES, Signature
+
+LONGEST_ERROR_BYTES = 1024
+LARGEST_ON_LOOP_BYTES = 64 << 10
+COUNTED_FROM_BYTES = 64 << 10  # a smaller message costs less than its counting
+STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
+UNGUARDED = ("grpc.health.",)
+
+
+class RpcCall(NamedTuple):
+    """`deadline`: of the caller, on the clock of `time.monotonic`; None without one. `nbytes`: of the message.
+
+    `convert`: runs a conversion of so many bytes here, or in a thread.
+    """
+
+    deadline: float | None
+    nbytes: int
+    convert: Callable[[int, Callable[[], Any]], Awaitable[Any]]
+
+
+Method = Callable[[Any, RpcCall], Any]  # to an awaitable of a message, or an asynchronous iterator of messages
+
+
+class CallHandlers:
+    """Makes the handlers of services. `memory`: the budget, with `take` and `give_back`."""
+
+    def __init__(self, guards: Guards, memory: Any, conversions: Executor) -> None:
+        self._guards, self._memory, self._conversions = guards, memory, conversions
+
+    def of_service(self, service: str, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
+        handlers = {name: self._handler(service, SERVICES[service][name], method) for name, method in methods.items()}
+        return grpc.method_handlers_generic_handler(service, handlers)
+
+    def _handler(self, service: str, signature: Signature, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+        needs_token = not service.startswith(UNGUARDED)
+        if signature.takes_stream:
+            return grpc.stream_stream_rpc_method_handler(self._stream(signature, method, needs_token=needs_token))
+        if signature.gives_stream:
+            return grpc.unary_stream_rpc_method_handler(self._watch(signature, method, needs_token=needs_token))
+        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token))
+
+    def _unary(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+        async def handle(data: bytes, context: Any) -> bytes:
+            try:
+                self._check_caller(context, needs_token=needs_token)
+                with self.counted(data):
+                    call = self._call_of(data, context)
+                    message = await call.convert(len(data), partial(parse_request, signature.request, data))
+                    answer = await method(message, call)
+                    written: bytes = await call.convert(answer.ByteSize(), answer.SerializeToString)
+                    return written
+            except Exception as error:  # noqa: BLE001 - a fault of a method is a status, and the server goes on
+                status = status_of(error)
+            await context.abort(*status)
+            raise AssertionError("abort raises")
+
+        return handle
+
+    def _watch(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+        async def handle(data: bytes, context: Any) -> AsyncIterator[bytes]:
+            try:
+                self._check_caller(context, needs_token=needs_token)
+                async for answer in method(parse_request(signature.request, data), self._call_of(data, context)):
+                    yield answer.SerializeToString()
+            except Exception as error:  # noqa: BLE001 - as above
+                status = status_of(error)
+            else:
+                return
+            await context.abort(*status)
+
+        return handle
+
+    def _stream(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+        async def handle(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+            try:
+                self._check_caller(context, needs_token=needs_token)
+                async for data in requests:
+                    with self.counted(data):
+                        call = self._call_of(data, context)
+                        message = await call.convert(len(data), partial(parse_request, signature.request, data))
+                        answer = await method(message, call)
+                    yield answer.SerializeToString()
+            except Exception as error:  # noqa: BLE001 - as above
+                status = status_of(error)
+            else:
+                return
+            await context.abort(*status)
+
+        return handle
+
+    def _check_caller(self, context: Any, *, needs_token: bool) -> None:
+        headers = {name.encode(): value if isinstance(value, bytes) else value.encode()
+                   for name, value in context.invocation_metadata() or ()}
+        refusal = self._guards.refusal(headers, is_probe=not needs_token)
+        if refusal is not None:
+            raise refusal
+
+    @contextmanager
+    def counted(self, data: bytes) -> Iterator[None]:
+        """Count the bytes of a message while its call goes on. Raises ResourceExhausted."""
+        if len(data) < COUNTED_FROM_BYTES:
+            yield
+            return
+        self._memory.take(len(data), "the message of a call")
+        try:
+            yield
+        finally:
+            self._memory.give_back(len(data))
+
+    def _call_of(self, data: bytes, context: Any) -> RpcCall:
+        seconds = context.time_remaining()
+        return RpcCall(None if seconds is None else monotonic() + seconds, len(data), self._convert)
+
+    async def _convert(self, size: int, convert: Callable[[], Any]) -> Any:
+        if size <= LARGEST_ON_LOOP_BYTES:
+            return convert()
+        return await asyncio.get_running_loop().run_in_executor(self._conversions, convert)
+
+
+def parse_request(name: str, data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message_class(name).FromString(data)
+    except DecodeError as error:
+        raise InvalidArgument(f"this is no {name}: {error}") from None
+
+
+def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """The status of an error: its code, and its text, cut as TensorFlow Serving cuts it."""
+    typed = error if isinstance(error, HealdError) else typed_error(error)
+    text = str(typed).encode("utf-8", "replace")
+    if len(text) > LONGEST_ERROR_BYTES:
+        text = text[:LONGEST_ERROR_BYTES] + b"...TRUNCATED"
+    return STATUS_CODES.get(typed.code, grpc.StatusCode.UNKNOWN), text.decode("utf-8", "ignore")

@@ -1,0 +1,129 @@
+"""The gRPC server: its ports, and a thread whose event loop has the calls.
+
+Runs are in the threads of the predictor, so a call that waits holds no thread, and health answers under load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import grpc
+import grpc.aio
+from heald.errors import InvalidArgument, Unavailable
+
+from ..settings import TlsTexts
+
+LARGEST_MESSAGE_BYTES = (1 << 31) - 1
+
+
+class GrpcSettings(NamedTuple):
+    """`port`: None for none, 0 for any. `socket_path`: of a Unix socket, or "". `arguments`: NAME=VALUE,..."""
+
+    host: str
+    port: int | None
+    socket_path: str = ""
+    arguments: str = ""
+    tls: TlsTexts | None = None
+    most_calls: int | None = None
+    drain_seconds: float = 1.0
+    memory_limit: int | None = None
+
+
+def channel_arguments(text: str) -> list[tuple[str, Any]]:
+    """The arguments of NAME=VALUE,... with numbers as numbers. Raises InvalidArgument."""
+    arguments: list[tuple[str, Any]] = []
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not (equals and name.strip()):
+            raise InvalidArgument(f"--grpc_channel_arguments has '{part}', not NAME=VALUE")
+        is_number = value.removeprefix("-").isascii() and value.removeprefix("-").isdecimal()
+        if is_number and not -(1 << 31) <= int(value) < 1 << 31:
+            raise InvalidArgument(f"--grpc_channel_arguments has '{part}', a number beyond 32 bits")
+        arguments.append((name.strip(), int(value) if is_number else value))
+    return arguments
+
+
+class GrpcServer:
+    """Serves handlers from `start` until `close`. `port` is the port that the system gave."""
+
+    def __init__(
+        self, handlers: Sequence[grpc.GenericRpcHandler], settings: GrpcSettings, ending: threading.Event
+    ) -> None:
+        """`ending` is set when the server begins to end, for calls that would go on for ever."""
+        self._handlers, self._settings, self._ending = handlers, settings, ending
+        self.port: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="heald-serve-grpc", daemon=True)
+        self._is_started = threading.Event()
+        self._error: Exception | None = None
+        self._end = asyncio.Event()
+
+    def start(self) -> None:
+        """Bind the ports and serve. Raises the typed error of a port that cannot be had."""
+        self._thread.start()
+        self._is_started.wait()
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def close(self) -> None:
+        """Take no further call, give running ones their time, and end."""
+        self._ending.set()
+        if self._thread.is_alive():
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._is_started.set()
+
+    async def _serve(self) -> None:
+        settings, self._loop = self._settings, asyncio.get_running_loop()
+        try:
+            server = grpc.aio.server(options=self._options(), maximum_concurrent_rpcs=settings.most_calls)
+            server.add_generic_rpc_handlers(tuple(self._handlers))
+            self._bind(server)
+            await server.start()
+        except Exception as error:  # noqa: BLE001 - `start` raises it in the caller's thread
+            self._error = error
+            return
+        self._is_started.set()
+        await self._end.wait()
+        await server.stop(settings.drain_seconds)
+
+    def _options(self) -> list[tuple[str, Any]]:
+        most_bytes = min(self._settings.memory_limit or LARGEST_MESSAGE_BYTES, LARGEST_MESSAGE_BYTES)
+        return [("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0), *channel_arguments(self._settings.arguments)]
+
+    def _bind(self, server: Any) -> None:
+        settings = self._settings
+        credentials = None if settings.tls is None else _credentials(settings.tls)
+        if settings.port is not None:
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+            self.port = _add_port(server, f"{host}:{settings.port}", credentials)
+        if settings.socket_path:
+            _add_port(server, f"unix:{settings.socket_path}", None)
+
+
+def _add_port(server: Any, address: str, credentials: Any) -> int:
+    try:
+        port: int = (server.add_insecure_port(address) if credentials is None
+                     else server.add_secure_port(address, credentials))
+    except (RuntimeError, ValueError) as error:
+        raise Unavailable(f"gRPC cannot listen on {address}: {error}", hint="--port takes another port") from None
+    return port
+
+
+def _credentials(texts: TlsTexts) -> Any:
+    if texts.verifies_clients and not texts.authorities:
+        raise InvalidArgument("client_verify needs custom_ca: gRPC has no other authorities")
+    return grpc.ssl_server_credentials(
+        [(texts.key.encode(), texts.certificate.encode())], texts.authorities.encode() or None,
+        texts.verifies_clients)

@@ -1,0 +1,204 @@
+"""TensorFlow Serving's PredictionService: Predict, Classify, Regress, MultiInference, GetModelMetadata."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from heald.errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
+
+from ..awaiting import outputs_of
+from ..classify import CLASSIFICATION, INPUTS, REGRESSION, Method, classifications, regressions
+from ..http.messages import CODE_NAMES
+from ..messages import message_class
+from ..metrics import Metrics
+from ..models.model_manager import ModelManager
+from ..models.servable import Lease
+from ..models.served_model import CLASSIFY, DEFAULT_SIGNATURE, REGRESS, check_inputs
+from ..models.warmup import serialized_examples
+from ..predict import Arrays, Prediction, Predictor, check_filter, choose_outputs
+from .call_handlers import Method as RpcMethod
+from .call_handlers import RpcCall
+from .tensors import read_tensors, write_tensor, write_tensor_info
+
+SIGNATURE_DEF = "signature_def"
+SIGNATURE_MAP_TYPE = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
+_TASKS = {CLASSIFY: (CLASSIFICATION, "classification_result"), REGRESS: (REGRESSION, "regression_result")}
+
+
+def find_lease(manager: ModelManager, request: Any) -> Lease:
+    """The lease of a request's model. Raises InvalidArgument for a spec that names none, NotFound."""
+    if not request.HasField("model_spec"):
+        raise InvalidArgument("Missing ModelSpec")
+    spec = request.model_spec
+    if not spec.name:
+        raise InvalidArgument("ModelSpec has no name specified.")
+    choice = spec.WhichOneof("version_choice")
+    return manager.find(spec.name, spec.version.value if choice == "version" else None,
+                        spec.version_label if choice == "version_label" else None)
+
+
+def write_spec(spec: Any, lease: Lease, signature: str = "") -> None:
+    spec.name, spec.version.value, spec.signature_name = lease.name, lease.version, signature
+
+
+class PredictionService:
+    """`as_content`: answers have tensor_content. `checks_methods`: classify and regress need their method's name."""
+
+    def __init__(
+        self, manager: ModelManager, predictor: Predictor, *, as_content: bool = False, checks_methods: bool = False,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._manager, self._predictor, self._metrics = manager, predictor, metrics or Metrics()
+        self._as_content, self._checks_methods = as_content, checks_methods
+
+    def methods(self) -> dict[str, RpcMethod]:
+        return {"Predict": self._measured("Predict", self.predict),
+                "Classify": self._measured("Classify", self.classify),
+                "Regress": self._measured("Regress", self.regress),
+                "MultiInference": self.infer_all, "GetModelMetadata": self.describe_model}
+
+    def _measured(self, api: str, method: Callable[[Any, RpcCall], Awaitable[Any]]) -> RpcMethod:
+        async def measure(request: Any, call: RpcCall) -> Any:
+            start, code = perf_counter(), 0
+            try:
+                return await method(request, call)
+            except HealdError as error:
+                code = error.code
+                raise
+            finally:
+                name = request.model_spec.name
+                name = name if self._manager.has(name) else ""  # a stranger's names would fill the memory
+                self._metrics.request_count.add(name, CODE_NAMES[code])
+                if code == 0:
+                    self._metrics.request_latency.add(name, api, "GRPC", amount=1e6 * (perf_counter() - start))
+
+        return measure
+
+    async def predict(self, request: Any, call: RpcCall) -> Any:
+        name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+        with find_lease(self._manager, request) as lease:
+            signature = lease.signatures.get(name)
+            if signature is None:
+                raise FailedPrecondition(f'Serving signature key "{name}" not found.')
+            check_inputs(signature, dict.fromkeys(request.inputs))
+            check_filter(signature, request.output_filter)
+            inputs = await call.convert(call.nbytes, lambda: read_tensors(request.inputs))
+            outputs = await outputs_of(self._predictor, Prediction(lease, signature, inputs, call.deadline))
+            chosen = choose_outputs(outputs, request.output_filter)
+            answer = message_class("PredictResponse")()
+            write_spec(answer.model_spec, lease, name)
+            await call.convert(sum(np.asarray(array).nbytes for array in chosen.values()),
+                               lambda: self._write_outputs(answer, chosen))
+            return answer
+
+    def _write_outputs(self, answer: Any, outputs: Arrays) -> None:
+        for name, array in outputs.items():
+            write_tensor(answer.outputs[name], array, as_content=self._as_content)
+
+    async def classify(self, request: Any, call: RpcCall) -> Any:
+        answer = message_class("ClassificationResponse")()
+        await self._infer(CLASSIFICATION, request, request.input, call, answer.model_spec, answer.result)
+        return answer
+
+    async def regress(self, request: Any, call: RpcCall) -> Any:
+        answer = message_class("RegressionResponse")()
+        await self._infer(REGRESSION, request, request.input, call, answer.model_spec, answer.result)
+        return answer
+
+    async def infer_all(self, request: Any, call: RpcCall) -> Any:
+        """MultiInference: several signatures of one model, over the same examples."""
+        self._check_tasks(request.tasks)
+        answer = message_class("MultiInferenceResponse")()
+        for task in request.tasks:
+            method, field = _TASKS[task.method_name]
+            result = answer.results.add()
+            await self._infer(method, task, request.input, call, result.model_spec, getattr(result, field))
+        return answer
+
+    def _check_tasks(self, tasks: Any) -> None:
+        names: set[str] = set()
+        for task in tasks:
+            if not task.model_spec.name:
+                raise InvalidArgument("Found ModelSpec with no model name in InferenceTask.")
+            if task.model_spec.name != tasks[0].model_spec.name:
+                raise InvalidArgument("All ModelSpecs in a MultiInferenceRequest must access the same model name.")
+            name = task.model_spec.signature_name or DEFAULT_SIGNATURE
+            if name in names:
+                raise InvalidArgument(f"Duplicate evaluation of signature: {name}")
+            names.add(name)
+            if task.method_name not in _TASKS:
+                raise Unimplemented(f"Unsupported signature method_name: {task.method_name}")
+        if not names:
+            raise InvalidArgument("MultiInferenceRequest has no tasks.")
+
+    async def _infer(
+        self, method: Method, request: Any, examples: Any, call: RpcCall, spec: Any, result: Any,
+    ) -> None:
+        with find_lease(self._manager, request) as lease:
+            signature = method.signature_of(lease, request.model_spec.signature_name,
+                                            checks_method=self._checks_methods)
+            strings = await call.convert(call.nbytes, lambda: serialized_examples(examples))
+            outputs = await outputs_of(self._predictor, Prediction(lease, signature, {INPUTS: strings}, call.deadline))
+            write_spec(spec, lease, signature.name)
+            with _strings_as_text():
+                _RESULTS[method.name](result, outputs, len(strings))
+
+    async def describe_model(self, request: Any, _: RpcCall) -> Any:
+        """GetModelMetadata: the signatures of a version."""
+        if request.HasField("model_spec") and not request.metadata_field:
+            raise InvalidArgument("GetModelMetadataRequest must specify at least one metadata_field")
+        for field in request.metadata_field:
+            if field != SIGNATURE_DEF:
+                raise InvalidArgument(f"Metadata field {field} is not supported")
+        with find_lease(self._manager, request) as lease:
+            answer = message_class("GetModelMetadataResponse")()
+            write_spec(answer.model_spec, lease)
+            packed = answer.metadata[SIGNATURE_DEF]
+            packed.type_url, packed.value = SIGNATURE_MAP_TYPE, signature_map(lease).SerializeToString()
+            return answer
+
+
+def signature_map(lease: Lease) -> Any:
+    message = message_class("SignatureDefMap")()
+    for name, signature in lease.signatures.items():
+        definition = message.signature_def[name]
+        definition.method_name = signature.method
+        for tensors, infos in ((definition.inputs, signature.inputs), (definition.outputs, signature.outputs)):
+            for key, info in infos.items():
+                write_tensor_info(tensors[key], info)
+    return message
+
+
+@contextmanager
+def _strings_as_text() -> Iterator[None]:
+    """Labels are text in the answer. Raises InvalidArgument for other bytes."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"a class is no UTF-8: {error.object!r}") from None
+
+
+def _write_classifications(result: Any, outputs: Arrays, count: int) -> None:
+    classes, scores = classifications(outputs, count)
+    for at in range(count):
+        row = result.classifications.add()
+        labels = [] if classes is None else [_text(item) for item in classes[at]]
+        numbers = [0.0] * len(labels) if scores is None else scores[at].tolist()
+        for label, number in zip(labels or [""] * len(numbers), numbers, strict=True):
+            row.classes.add(label=label, score=number)
+
+
+def _text(item: bytes | str) -> str:
+    return item if isinstance(item, str) else item.decode()
+
+
+def _write_regressions(result: Any, outputs: Arrays, count: int) -> None:
+    for value in regressions(outputs, count).tolist():
+        result.regressions.add(value=value)
+
+
+_RESULTS = {CLASSIFY: _write_classifications, REGRESS: _write_regressions}

@@ -1,0 +1,88 @@
+"""TensorProto and arrays.
+
+An answer has its elements in the typed field of their type, as TensorFlow Serving's has, or in tensor_content where an
+option asks for that. Floats and booleans enter the typed field as packed bytes, which takes no step for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from heald.api import TensorInfo, TensorValue, dtypes
+from heald.errors import HealdError, InvalidArgument
+
+_PACKED_FIELDS = {"float32": 5, "float64": 6, "complex64": 9, "bool": 11, "complex128": 12}
+_WIDE_FIELDS = {"int64": "int64_val", "uint32": "uint32_val", "uint64": "uint64_val"}
+_HALVES = ("float16", "bfloat16")
+_TENSOR_CONTENT, _STRINGS, _FLOAT8 = 4, 8, 18
+
+
+def read_tensors(messages: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of messages by name. Raises InvalidArgument for one that is no tensor."""
+    return {name: read_tensor(message, name) for name, message in messages.items()}
+
+
+def read_tensor(message: Any, name: str) -> Any:
+    raw = message.SerializeToString()
+    try:
+        return TensorValue.read(raw, 0, len(raw)).array()
+    except HealdError as error:
+        raise InvalidArgument(f"tensor parsing error: {name}: {error}") from None
+
+
+def write_tensor(message: Any, array: Any, *, as_content: bool = False) -> None:
+    """Fill an empty TensorProto. Raises InvalidArgument for an array whose type has no counterpart."""
+    array = np.asarray(array)
+    dtype = dtypes.of_numpy(array.dtype)
+    message.dtype = dtype.number
+    message.tensor_shape.SetInParent()
+    for size in array.shape:
+        message.tensor_shape.dim.add(size=size)
+    if dtype is dtypes.string:
+        message.string_val.extend(item.encode() if isinstance(item, str) else item for item in array.reshape(-1))
+    elif as_content or dtype.kind == "q":
+        message.MergeFromString(_bytes_field(_TENSOR_CONTENT, _little_endian(array)))
+    else:
+        _write_elements(message, array, dtype.name)
+
+
+def _write_elements(message: Any, array: Any, kind: str) -> None:
+    if kind in _PACKED_FIELDS:
+        message.MergeFromString(_bytes_field(_PACKED_FIELDS[kind], _little_endian(array)))
+    elif kind.startswith("float8"):
+        message.float8_val = array.tobytes()
+    elif kind in _HALVES:
+        message.half_val.extend(array.reshape(-1).view(np.uint16).tolist())
+    else:
+        getattr(message, _WIDE_FIELDS.get(kind, "int_val")).extend(array.reshape(-1).astype(np.int64 if kind != "uint64"
+                                                                                           else np.uint64).tolist())
+
+
+def _little_endian(array: Any) -> bytes:
+    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return data
+
+
+def _bytes_field(number: int, data: bytes) -> bytes:
+    """A field of bytes as protobuf writes it: tag, length as a varint, bytes."""
+    head, length = bytearray(), len(data)
+    for value in (number << 3 | 2, length):
+        while value > 0x7F:
+            head.append(value & 0x7F | 0x80)
+            value >>= 7
+        head.append(value)
+    return bytes(head) + data if data else b""
+
+
+def write_tensor_info(message: Any, info: TensorInfo) -> None:
+    """Fill an empty TensorInfo: name, type and shape of a signature's tensor."""
+    message.name = info.tensor
+    message.dtype = info.meta.dtype.number
+    shape = info.meta.shape
+    message.tensor_shape.SetInParent()
+    if shape is None:
+        message.tensor_shape.unknown_rank = True
+    for size in shape or ():
+        message.tensor_shape.dim.add(size=-1 if size is None else size)

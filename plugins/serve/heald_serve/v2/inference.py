@@ -1,0 +1,147 @@
+"""The protocol without a transport: readiness, documents, and one inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from heald.errors import HealdError, InvalidArgument, NotFound, Unimplemented
+
+from ..awaiting import outputs_of
+from ..models.model_manager import ModelManager
+from ..models.servable import AVAILABLE, LOADING, UNLOADING, Lease
+from ..models.served_model import ServedSignature
+from ..models.version_folders import is_version
+from ..predict import Arrays, Prediction, Predictor, check_filter, choose_outputs
+from .model_control import ModelControl
+from .model_documents import config_document, model_document
+from .statistics import Statistics
+
+SIGNATURE_PARAMETER = "signature"
+_STATES = {AVAILABLE: "READY", LOADING: "LOADING", UNLOADING: "UNLOADING"}
+_SHARED_MEMORY = "shared_memory_region"
+
+
+class InferCall(NamedTuple):
+    """An inference. `read_inputs` makes the arrays. `output_names`: none for all. `deadline`: as of a Prediction."""
+
+    name: str
+    version: str
+    signature: str
+    read_inputs: Callable[[], Arrays]
+    output_names: Sequence[str] = ()
+    deadline: float | None = None
+    on_disconnect: list[Callable[[], object]] | None = None
+
+
+class InferResult(NamedTuple):
+    """`answer`: the answer, as the front wrote it."""
+
+    name: str
+    version: str
+    answer: Any
+
+
+class Inference:
+    """Any front may call, in the event loop of its own. `may_control` allows load and unload."""
+
+    def __init__(self, manager: ModelManager, predictor: Predictor, *, may_control: bool = False) -> None:
+        self._manager, self._predictor = manager, predictor
+        self._statistics = Statistics()
+        self.control = ModelControl(manager, is_allowed=may_control)
+
+    def is_ready(self) -> bool:
+        return self._manager.is_ready()
+
+    def is_model_ready(self, name: str, version: str) -> bool:
+        """Raises NotFound for a model that does not exist, InvalidArgument for a version that is no number."""
+        number = version_number(version)
+        return any(row.state == AVAILABLE for row in self._manager.statuses(name, number))
+
+    def model_document(self, name: str, version: str, signature: str = "") -> dict[str, Any]:
+        with self._find(name, version) as lease:
+            versions = [row.version for row in self._manager.statuses(name) if row.state == AVAILABLE]
+            return model_document(lease, lease.signature(signature), versions)
+
+    def config_document(self, name: str, version: str) -> dict[str, Any]:
+        with self._find(name, version) as lease:
+            return config_document(lease, lease.signature(""))
+
+    def statistics_document(self, name: str, version: str) -> dict[str, Any]:
+        """The statistics of a model's versions, of all models without a name."""
+        number = version_number(version)
+        names = [name] if name else self._manager.names()
+        return self._statistics.document((model, row.version) for model in names
+                                         for row in self._manager.statuses(model, number))
+
+    def index_rows(self, *, is_ready: bool = False) -> list[dict[str, Any]]:
+        """The models of the server's list, with the states of their versions."""
+        return [row for row in self._index_rows() if not is_ready or row["state"] == "READY"]
+
+    def _index_rows(self) -> Iterator[dict[str, Any]]:
+        for name in self._manager.served_names():
+            try:
+                statuses = self._manager.statuses(name)
+            except NotFound:
+                yield {"name": name, "version": "", "state": "UNAVAILABLE", "reason": "no version"}
+                continue
+            for row in statuses:
+                yield {"name": name, "version": str(row.version), "state": _STATES.get(row.state, "UNAVAILABLE"),
+                       "reason": "" if row.error is None else str(row.error)}
+
+    def _find(self, name: str, version: str) -> Lease:
+        return self._manager.find(name, version_number(version))
+
+    async def infer(
+        self, call: InferCall, convert: Callable[[Callable[[], Any]], Any],
+        write: Callable[[Arrays, ServedSignature], Any],
+    ) -> InferResult:
+        """Run an inference. `convert` runs a conversion and `write` makes the answer of the outputs."""
+        with self._find(call.name, call.version) as lease:
+            start = perf_counter()
+            try:
+                signature = _signature(lease, call.signature)
+                check_filter(signature, call.output_names)
+                inputs = await convert(call.read_inputs)
+                read = perf_counter()
+                outputs = await outputs_of(self._predictor, Prediction(lease, signature, inputs, call.deadline),
+                                           call.on_disconnect)
+                ran = perf_counter()
+                chosen = choose_outputs(outputs, call.output_names)
+                answer = await convert(lambda: write(chosen, signature))
+            except HealdError:
+                self._statistics.add_failure(lease.name, lease.version, perf_counter() - start)
+                raise
+            self._statistics.add_success(lease.name, lease.version, _inferences(inputs), {
+                "compute_input": read - start, "compute_infer": ran - read, "compute_output": perf_counter() - ran})
+            return InferResult(lease.name, str(lease.version), answer)
+
+
+def _signature(lease: Lease, name: str) -> ServedSignature:
+    try:
+        return lease.signature(name)
+    except NotFound as error:
+        raise InvalidArgument(error.message) from None
+
+
+def _inferences(inputs: Arrays) -> int:
+    """The rows of the first input, 1 for one without."""
+    first = next(iter(inputs.values()), None)
+    return len(first) if first is not None and np.ndim(first) else 1
+
+
+def version_number(text: str) -> int | None:
+    """The number; None for the empty text. Raises InvalidArgument."""
+    if not text:
+        return None
+    if not is_version(text):
+        raise InvalidArgument(f"'{text[:100]}' is no version")
+    return int(text)
+
+
+def check_parameters(parameters: Mapping[str, Any], where: str) -> None:
+    """Raises Unimplemented for shared memory."""
+    if _SHARED_MEMORY in parameters:
+        raise Unimplemented(f"{where} is in shared memory, which the server does not share")
