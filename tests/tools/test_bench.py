@@ -164,7 +164,8 @@ def test_ctrl_c_ends_all_streams_after_their_runs(command, layer, monkeypatch):
 
 
 TELLING = """
-import sys
+import itertools, sys
+import numpy as np
 from heald.api import hookimpl
 HEALD_API = (1, 0)
 
@@ -175,8 +176,12 @@ def heald_kernels(registry):
 def register(kernels):
     @kernels.kernel("Relu", dtypes={"T": "float32"})
     def relu(b):
-        print("a run", file=sys.stderr, flush=True)
-        b.decline("this kernel only tells")
+        calls = itertools.count()
+        def run(x, out):
+            np.maximum(x, 0, out)
+            if next(calls) == 20_000:  # more than one turn of 10 ms has
+                print("turns are timed", file=sys.stderr, flush=True)
+        return run
 """
 WITH_CTRL_C = """
 import signal, sys
@@ -192,7 +197,7 @@ def test_ctrl_c_reaches_the_process_of_one_of_several_models(layer, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", WITH_CTRL_C, "bench", layer, layer, "--duration", "600",
                                 "--json", "--plugin", "telling.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True)
-    assert process.stderr.readline() == "a run\n"
+    assert process.stderr.readline() == "turns are timed\n"
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
