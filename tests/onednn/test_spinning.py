@@ -4,7 +4,7 @@ import os
 import threading
 
 import pytest
-from heald_onednn.spinning import CALM_SECONDS, LOOK_SECONDS, SIGNS, SpinSwitch, involuntary_switches
+from heald_onednn.spinning import CALM_SECONDS, LOOK_SECONDS, LOOKS, SIGNS, SpinSwitch, involuntary_switches
 
 
 class World:
@@ -18,6 +18,10 @@ class World:
     def start_team(self):
         self.teams.append(threading.current_thread())
         self.started.release()
+
+    def be_crowded(self):
+        for _ in range(LOOKS):
+            self.pass_by(LOOK_SECONDS, SIGNS)
 
     def pass_by(self, seconds, signs):
         self.time += seconds
@@ -36,8 +40,8 @@ def world():
         assert not thread.is_alive()
 
 
-def test_signs_in_one_look_hold_a_team_until_it_is_calm(world):
-    world.pass_by(LOOK_SECONDS, SIGNS)
+def test_signs_of_some_looks_hold_a_team_until_it_is_calm(world):
+    world.be_crowded()
     assert world.switch.is_throttled
     assert world.started.acquire(timeout=10)
     world.pass_by(LOOK_SECONDS, SIGNS)
@@ -46,14 +50,18 @@ def test_signs_in_one_look_hold_a_team_until_it_is_calm(world):
     assert len(world.teams) == 1
     world.pass_by(CALM_SECONDS, 0)
     assert not world.switch.is_throttled
-    world.pass_by(LOOK_SECONDS, SIGNS)
+    world.be_crowded()
     assert world.started.acquire(timeout=10)
     assert len(world.teams) == 2
 
 
-def test_few_signs_and_signs_over_a_long_time_are_none(world):
-    world.pass_by(LOOK_SECONDS, SIGNS - 1)
-    world.pass_by(60, 100 * SIGNS)  # of a pause, or of other parts of the process
+def test_few_signs_short_ones_and_signs_over_a_long_time_are_none(world):
+    for _ in range(LOOKS):
+        world.pass_by(LOOK_SECONDS, SIGNS - 1)
+        world.pass_by(60, 100 * SIGNS)  # of a pause, or of other parts of the process
+        for _ in range(LOOKS - 1):
+            world.pass_by(LOOK_SECONDS, SIGNS)
+        world.pass_by(LOOK_SECONDS, 0)
     assert not world.switch.is_throttled
 
 
@@ -66,7 +74,7 @@ def test_the_next_look_is_due_later(world):
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_begins_without_a_team(world):
-    world.pass_by(LOOK_SECONDS, SIGNS)
+    world.be_crowded()
     assert world.started.acquire(timeout=10)
     child = os.fork()
     if not child:
