@@ -83,5 +83,17 @@ def test_a_forked_child_begins_without_a_team(world):
     assert world.switch.is_throttled
 
 
+def test_each_caller_looks_for_its_helpers_once_and_a_fork_forgets_them():
+    found = []
+    switch = SpinSwitch(lambda: None, lambda: 0, find_helpers=lambda: found.append(threading.get_ident()) or ())
+    for _ in range(3):
+        switch.look()
+    thread = threading.Thread(target=switch.look)
+    thread.start()
+    thread.join()
+    assert found == [threading.get_ident(), thread.ident]
+    assert set(switch.callers) == set(found)
+
+
 def test_the_kernel_counts_switches():
     assert involuntary_switches() >= 0

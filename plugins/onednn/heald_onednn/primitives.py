@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
+from threading import get_ident
 from time import monotonic
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
 from .memory import FLOAT, Array, Layout, Operand, aligned_bytes, dense, row_major
 from .spinning import SpinSwitch, involuntary_switches
+from .team import new_threads
 
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the library's argument numbers
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
@@ -99,7 +101,7 @@ class Primitive(DescribedKernel):
         except IndexError:
             arguments = Arguments(self, None)
         switch = spin_switch()
-        if switch is not None and monotonic() > switch.due:
+        if switch is not None and (monotonic() > switch.due or get_ident() not in switch.callers):
             switch.look()
         point, from_buffer = self._point, self._from_buffer
         for memory, array_index in arguments.movable:
@@ -112,7 +114,7 @@ class Primitive(DescribedKernel):
 
 def _looking_before(call: Callable[[], None], switch: SpinSwitch) -> Callable[[], None]:
     def look_and_call() -> None:
-        if monotonic() > switch.due:
+        if monotonic() > switch.due or get_ident() not in switch.callers:
             switch.look()
         call()
 
@@ -127,18 +129,41 @@ def spin_switch() -> SpinSwitch | None:
 
 @cache
 def _spin_switch() -> SpinSwitch:
-    return SpinSwitch(_start_team, involuntary_switches)
+    return SpinSwitch(_start_team, involuntary_switches, find_helpers=_find_helpers)
 
 
 def _start_team() -> None:
     """Make the calling thread the first of as many OpenMP threads as make more than there are cores, with the team of
     the kernels' calls."""
     library().c.omp_set_num_threads(max(2, len(os.sched_getaffinity(0)) - library().threads + 2))
+    _shared_call()()
+
+
+def _find_helpers() -> Collection[int]:
+    """The OpenMP threads of the calling thread; none where others may have started at the same time."""
+    threads = new_threads(_call_of_helpers())
+    return threads if len(threads) == library().threads - 1 else ()
+
+
+@cache
+def _call_of_helpers() -> Callable[[], None]:
+    return _shared_call()
+
+
+def _shared_call() -> Callable[[], None]:
+    """A call that all threads share, for one caller at a time."""
     size = (TEAM_ELEMENTS,)
     layout = dense(size, FLOAT)
     description = eltwise_description(Eltwise(number("dnnl_eltwise_relu"), 0.0), layout, layout)
     array = np.zeros(size, np.float32)
-    Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}).attach((array,), (array,))()
+    primitive = Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)})
+    arguments, execute = Arguments(primitive, (array, array)), library().c.dnnl_primitive_execute
+
+    def call() -> None:
+        status = execute(primitive.handle, arguments.stream, arguments.count, arguments.exec_args)
+        library().check(status, "call")
+
+    return call
 
 
 def extents_of(operands: Mapping[int, tuple[Layout, Operand]]) -> dict[int, int]:

@@ -18,12 +18,12 @@ from .memory import Array
 
 LARGEST_WORK_ELEMENTS = 50_000  # elements read and written: about 10 us of one core
 # The same for a product of one row, which waits for memory: one thread takes 13 us for 131,000 elements. Two take 9 us
-# while both are awake, and 45 to 60 us when the second has to be woken, as in each turn of a loop.
+# while both are awake, and 45 to 60 us when the second has to be woken.
 LARGEST_ROW_ELEMENTS = 150_000
 # The same for one step of a sequence: its threads meet several times, and the weights stay in the caches from step to
-# step. One thread takes 12 us for 420,000 elements and 34 us for 600,000. Beside a busy process a step of two threads
-# takes 100 us to 1 ms at any size.
-LARGEST_STEP_ELEMENTS = 600_000
+# step. For 420,000 elements one thread takes 11 us a step. Two take 6 while `spinning` keeps them awake and apart. Two
+# take 6 to 10 beside a busy process.
+LARGEST_STEP_ELEMENTS = 300_000
 MULTIPLICATIONS_PER_ELEMENT = 16  # per element: they take as long as reading or writing it
 Dims = tuple[int, ...]
 RECURRENT = frozenset({"BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"})

@@ -12,18 +12,20 @@ this switch, and its end turns it back.
 MobileNetV2 on two cores of a virtual machine, median ms; beside a busy process the switch is turned after a while:
 
     spins                        1000   10,000   this switch
-    run follows run              1.79     1.78          1.79
-    after a pause of 0.1 s       7.24     2.77          2.78
-    beside a busy process        6.45     5.91    5.8 to 4.0
+    run follows run              1.8       1.8           1.8
+    after a pause of 0.1 s       7      2.8-12           2.9, with `team`
+    beside a busy process        6.4       6.0           3.6
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any
+
+from .team import keep_off_this_core
 
 try:
     import resource
@@ -34,22 +36,33 @@ SPINS = 10_000  # about 0.1 ms; libgomp spins 100 times behind the switch
 LOOK_SECONDS = 0.05  # between two looks at the switches of context
 SIGNS = 10  # involuntary switches between two looks: alone a process has up to 5, beside a busy one more than 17
 LOOKS = 3  # with signs, one after the other: after a pause two threads of a process may share a core for a while
+MOST_CALLERS = 1000
 CALM_SECONDS = 1.0  # without signs, until threads spin long again
 
 
 class SpinSwitch:
-    """The switch, and its policy. `due`: the time of the next look, for callers to compare with `monotonic()`."""
+    """The switch, and its policy. `due`: the time of the next look, for callers to compare with `monotonic()`.
+
+    `callers`: the threads that have looked, by their identity, and the ids of the threads that help each of them. A
+    look keeps these off its caller's core. `find_helpers` runs in a thread that looks for the first time.
+    """
 
     def __init__(
-        self, start_team: Callable[[], Any], switches: Callable[[], int], now: Callable[[], float] = monotonic
+        self, start_team: Callable[[], Any], switches: Callable[[], int], now: Callable[[], float] = monotonic,
+        find_helpers: Callable[[], Collection[int]] = tuple,
     ) -> None:
-        self._start_team, self._switches, self._now = start_team, switches, now
+        self._start_team, self._switches, self._now, self._find_helpers = start_team, switches, now, find_helpers
         self._lock = threading.Lock()
         self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(before=self._forget_helpers, after_in_child=self._forget)
+
+    def _forget_helpers(self) -> None:
+        """The library ends its threads before a fork."""
+        self.callers: dict[int, Collection[int]] = {}
 
     def _forget(self) -> None:
         """Begin as a process without a team: a child does not have the threads of its parent."""
+        self._forget_helpers()
         self.due, self._seen, self._crowded_at = self._now() + LOOK_SECONDS, self._switches(), 0.0
         self._looks_with_signs = 0
         self._release: threading.Event | None = None
@@ -63,6 +76,7 @@ class SpinSwitch:
         if not self._lock.acquire(blocking=False):
             return
         try:
+            keep_off_this_core(self._helpers())
             now, seen = self._now(), self._switches()
             has_signs = seen - self._seen >= SIGNS and now < self.due + LOOK_SECONDS
             self.due, self._seen = now + LOOK_SECONDS, seen
@@ -76,6 +90,14 @@ class SpinSwitch:
                 self._release = None
         finally:
             self._lock.release()
+
+    def _helpers(self) -> Collection[int]:
+        caller = threading.get_ident()
+        if caller not in self.callers:
+            if len(self.callers) >= MOST_CALLERS:  # of threads that have ended, mostly
+                self.callers.clear()
+            self.callers[caller] = self._find_helpers()
+        return self.callers[caller]
 
     def _throttle(self) -> None:
         release = self._release = threading.Event()
