@@ -4,6 +4,7 @@ import os
 import threading
 
 import pytest
+from heald_onednn import spinning
 from heald_onednn.spinning import CALM_SECONDS, LOOK_SECONDS, LOOKS, SIGNS, SpinSwitch, involuntary_switches
 
 
@@ -53,6 +54,17 @@ def test_signs_of_some_looks_hold_a_team_until_it_is_calm(world):
     world.be_crowded()
     assert world.started.acquire(timeout=10)
     assert len(world.teams) == 2
+
+
+def test_a_process_without_calls_lets_its_team_go(world, monkeypatch):
+    monkeypatch.setattr(spinning, "CALM_SECONDS", 0.01)
+    world.be_crowded()
+    assert world.started.acquire(timeout=10)
+    world.time += 60
+    (thread,) = world.teams
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not world.switch.is_throttled
 
 
 def test_few_signs_short_ones_and_signs_over_a_long_time_are_none(world):

@@ -104,9 +104,18 @@ class SpinSwitch:
 
         def hold_team() -> None:
             self._start_team()
-            release.wait()
+            while not release.wait(CALM_SECONDS) and not self._is_idle(release):
+                pass
 
         threading.Thread(target=hold_team, name="heald-onednn-throttle", daemon=True).start()
+
+    def _is_idle(self, release: threading.Event) -> bool:
+        """Turn the switch back where no call looks any more. Returns True if so."""
+        with self._lock:
+            is_idle = self._now() > self._crowded_at + CALM_SECONDS
+            if is_idle and self._release is release:
+                self._release = None
+            return is_idle
 
 
 def involuntary_switches() -> int:
