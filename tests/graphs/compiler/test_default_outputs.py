@@ -44,6 +44,23 @@ def test_nodes_in_a_loop_are_left_out():
     assert left_out[seen[0]] == "it is in a loop"
 
 
+def test_the_end_of_an_inner_loop_is_in_the_outer_one():
+    build = ControlFlowBuilder()
+    inner_exits = []
+
+    def body(a: str, b: str) -> list[str]:
+        inner = build.while_loop(lambda c, _: build.op("Less", c, build.const(5)),
+                                 lambda c, d: [build.op("Add", c, d), d], [a, b])
+        inner_exits.extend(inner)
+        return [build.op("Add", a, b), b]
+
+    exits = build.while_loop(lambda a, _: build.op("Less", a, build.const(9)), body, [build.const(0), build.const(1)])
+    graph = build.graph()
+    names, left_out = default_outputs(graph.nodes, resolve(graph, OPS))
+    assert set(names) == set(exits)
+    assert {left_out[name] for name in inner_exits} == {"it is in a loop"}
+
+
 @pytest.mark.parametrize("is_lowered", [True, False])
 def test_variables_of_a_lowered_loop_are_left_out_where_another_one_is_taken(is_lowered):
     build = ControlFlowBuilder()

@@ -90,7 +90,8 @@ def _reasons(nodes: Mapping[str, Node], entries: Entries, candidates: Iterable[s
     in_branches = _between(nodes, consumers_by_name, SWITCHES, MERGES | EXITS)
     loop_variables = _untaken_exits(nodes, consumers_by_name, candidates)
     rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
-        (IN_LOOP, in_loops.__contains__), (IN_BRANCH, in_branches.__contains__),
+        (IN_LOOP, lambda name: name in in_loops or _is_inner_exit(nodes, nodes[name], in_loops)),
+        (IN_BRANCH, in_branches.__contains__),
         (LOOP_VARIABLE, loop_variables.__contains__),
         (STATE, lambda name: _is_state(nodes, entries, name)), (RECORD, lambda name: _is_record(entries[name])),
         (MARK, lambda name: _is_mark(nodes, nodes[name])))
@@ -124,12 +125,24 @@ def _untaken_exits(
 
 
 def _frame_of(nodes: Mapping[str, Node], node: Node) -> object:
-    """Return the frame of the loop that an Exit ends, behind its Switch and its Merge; None for no loop."""
+    """Return the frame of the loop that an Exit ends; None for no loop."""
+    enter = _enter_of(nodes, node)
+    return None if enter is None else enter.attrs.get("frame_name")
+
+
+def _enter_of(nodes: Mapping[str, Node], node: Node) -> Node | None:
+    """Return the Enter of the variable that an Exit ends, behind its Switch and its Merge."""
     for ops in (EXITS, SWITCHES, MERGES):
         if node.op not in ops or not node.inputs or node.inputs[0].node not in nodes:
             return None
         node = nodes[node.inputs[0].node]
-    return node.attrs.get("frame_name")
+    return node
+
+
+def _is_inner_exit(nodes: Mapping[str, Node], node: Node, in_loops: Collection[str]) -> bool:
+    """Return True for the end of a loop's variable that came from a node in an outer loop."""
+    enter = _enter_of(nodes, node)
+    return enter is not None and any(source.node in in_loops for source in enter.inputs)
 
 
 def _is_state(nodes: Mapping[str, Node], entries: Entries, name: str) -> bool:
