@@ -17,17 +17,6 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture
-def twice(saved):
-    return saved(placeholder("x", (None, 2)), node("y", "AddV2", "x", "x"))
-
-
-@pytest.fixture
-def priced(saved):
-    return saved(placeholder("price", (None,)), node("cost", "AddV2", "price", "price"),
-                 placeholder("name", (None,), dtypes.string), node("same", "Identity", "name", T=dtypes.string))
-
-
-@pytest.fixture
 def table(tmp_path):
     """`table(columns, name)`: a Parquet file with these columns."""
     def write(columns, name="data.parquet"):

@@ -15,19 +15,6 @@ from heald_tools.rows.records import masked_crc32c
 
 
 @pytest.fixture
-def twice(saved):
-    """y = x + x, of any number of rows of two."""
-    return saved(placeholder("x", (None, 2)), node("y", "AddV2", "x", "x"))
-
-
-@pytest.fixture
-def priced(saved):
-    """Two inputs: cost = price + price, and the text itself."""
-    return saved(placeholder("price", (None,)), node("cost", "AddV2", "price", "price"),
-                 placeholder("name", (None,), dtypes.string), node("same", "Identity", "name", T=dtypes.string))
-
-
-@pytest.fixture
 def table(tmp_path):
     """`table(text, name)`: a file with this text or these bytes."""
     def write(text, name="data.csv"):

@@ -13,11 +13,13 @@ from .predict import Arrays, Prediction, Predictor
 
 
 async def outputs_of(
-    predictor: Predictor, prediction: Prediction, on_disconnect: list[Callable[[], object]] | None = None
+    predictor: Predictor, prediction: Prediction, on_disconnect: list[Callable[[], object]] | None = None, *,
+    late: str = "the deadline of the request has passed"
 ) -> Arrays:
     """The outputs of a prediction. A cancelled coroutine, a deadline and a client that is gone cancel the run.
 
-    `on_disconnect`: the functions that are called when the client is gone. Raises the errors of `Predictor.submit`.
+    `on_disconnect`: the functions that are called when the client is gone. Raises the errors of `Predictor.submit`, and
+    DeadlineExceeded with the text `late`.
     """
     token = heald.CancelToken()
     future = predictor.submit(prediction._replace(cancel=token))
@@ -28,7 +30,7 @@ async def outputs_of(
         return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
     except TimeoutError:
         token.cancel()
-        raise DeadlineExceeded("the deadline of the request has passed") from None
+        raise DeadlineExceeded(late) from None
     except asyncio.CancelledError:
         token.cancel()
         raise

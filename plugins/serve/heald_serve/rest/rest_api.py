@@ -13,9 +13,9 @@ from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
-import heald
-from heald.errors import DeadlineExceeded, HealdError, InvalidArgument
+from heald.errors import HealdError, InvalidArgument
 
+from ..awaiting import outputs_of
 from ..classify import INPUTS
 from ..http.body import TooLarge
 from ..http.messages import CODE_NAMES, Request, Response, error_response
@@ -108,20 +108,9 @@ class RestApi:
 
     async def _run(self, prediction: Prediction, request: Request) -> Arrays:
         """The outputs. A client that is gone, or a deadline that has passed, ends the run."""
-        token = heald.CancelToken()
         deadline = None if self._seconds is None else monotonic() + self._seconds
-        future = self._predictor.submit(prediction._replace(deadline=deadline, cancel=token))
-        request.on_disconnect.append(token.cancel)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
-        except TimeoutError:
-            token.cancel()
-            raise DeadlineExceeded(f"the run took longer than {self._seconds} s") from None
-        except asyncio.CancelledError:
-            token.cancel()
-            raise
-        finally:
-            request.on_disconnect.remove(token.cancel)
+        return await outputs_of(self._predictor, prediction._replace(deadline=deadline), request.on_disconnect,
+                                late=f"the run took longer than {self._seconds} s")
 
     async def _convert(self, size: int, convert: Callable[[], T]) -> T:
         """Convert here, or in a thread where the loop would be held up."""
