@@ -20,7 +20,7 @@ PINNED = {
         "heald.runtime.service": {"Runtime"},
     },
     "plugins/eager/heald_eager": {
-        "heald.graphs.compiler": {"flatten_fetches", "name_tuple"},
+        "heald.graphs.compiler": {"name_tuple"},
         "heald.graphs.session": {"AsynchronousStep", "Session", "Signature", "find_inputs", "find_outputs"},
         "heald.runtime.contract": {
             "ArgDef", "AttrDef", "CONST", "CONTROL_TRIGGER", "DeviceName", "GRAPH_DEF_VERSION", "NO_KERNEL", "NO_OP",

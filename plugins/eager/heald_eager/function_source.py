@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from heald.api import Function as FunctionDef
 from heald.api import Graph, Node, new_name
 from heald.errors import InvalidArgument, NotFound, did_you_mean
-from heald.graphs.compiler import flatten_fetches, name_tuple
+from heald.graphs.compiler import name_tuple
 from heald.graphs.session import AsynchronousStep, Session, Signature, find_inputs, find_outputs
 from heald.runtime.contract import PLACEHOLDER, ArgDef, AttrDef, convert_attribute
 from heald.runtime.service import dict_of_mapping
@@ -70,7 +70,8 @@ def _source_of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None
     if outputs is None:
         output_names = find_outputs(session)
         outputs = output_names[0] if len(output_names) == 1 else output_names
-    fetches = flatten_fetches(outputs)[0]
+    tensors = list(dict_of_mapping(outputs, "outputs").values()) if isinstance(outputs, Mapping) else outputs
+    fetches = name_tuple(tensors, "fetch")
     if isinstance(inputs, Mapping):
         fed = {str(key): value for key, value in dict_of_mapping(inputs, "inputs").items()}
     else:

@@ -44,7 +44,7 @@ ODD = {
     "None": None, "int": 3, "huge int": 10**5000, "float": 1.5, "NaN": float("nan"), "bytes": b"x", "object": object(),
     "class": int, "function": len, "bool": True, "array": np.ones(3), "itself": ITSELF, "list of int": [1],
     "deep list": deep(list), "deep tuple": deep(tuple), "deep dict": deep(lambda x: {"k": x[0]}),
-    "nested": [["x"], {"y": "x"}], "range": range(10**15), "no node": "nothing", "empty": "", "zero byte": "a\0b",
+    "nested": [["x"], {"y": 3}], "range": range(10**15), "no node": "nothing", "empty": "", "zero byte": "a\0b",
     "half a pair": "\ud800", "long": "a" * 1_000_000, "iter raises": raising(list, "__iter__", "__len__")(["y"]),
     "items raise": raising(dict, "items", "keys", "__iter__", "__len__")(y="y"),
     "all raise": raising(object, "__iter__", "__len__", "__getitem__", "__hash__", "__eq__", "__repr__", "__str__",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, defaultdict
+from typing import NamedTuple
 
 import heald
 import numpy as np
@@ -41,7 +43,41 @@ def test_an_interior_constant_may_be_fed_and_is_itself_again_afterwards(product)
 def test_results_come_in_the_order_and_structure_of_the_fetches(two_constants):
     assert two_constants.run(["id2", "id1"]) == [2, 1]
     assert two_constants.run({"a": "id1", "b": "id2:0"}) == {"a": 1, "b": 2}
-    assert two_constants.run(()) == []
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+@pytest.mark.parametrize(("fetches", "expected"), [
+    ([], []), ((), ()), ({}, {}), (("id1", "id2"), (1, 2)), (Pair("id2", "id1"), Pair(2, 1)), ([["id1"], []], [[1], []]),
+    ({"p": ("id1", ["id2:0"])}, {"p": (1, [2])}), (Pair(["id1"], Pair("id2", "id1")), Pair([1], Pair(2, 1))),
+    (OrderedDict(z="id1", y="id2"), OrderedDict(z=1, y=2)), (defaultdict(list, k="id1"), defaultdict(list, k=1)),
+    ({1: "id1", 2: "id1"}, {1: 1, 2: 1})], ids=str)
+def test_structures_of_fetches_come_back_in_their_form(two_constants, fetches, expected):
+    """The expected structures are those of TensorFlow's Session.run."""
+    for result in (two_constants.run(fetches), two_constants.make_callable(fetches)()):
+        assert result == expected
+        assert types_in(result) == types_in(expected)
+
+
+def types_in(structure):
+    parts = structure.values() if isinstance(structure, dict) else structure if isinstance(structure, list | tuple) else []
+    return [type(structure)] * isinstance(structure, list | tuple | dict), [types_in(part) for part in parts]
+
+
+def test_a_structure_that_contains_itself_is_refused(two_constants):
+    fetches: dict = {}
+    fetches["again"] = fetches
+    with pytest.raises(InvalidArgument, match="more than 100 levels"):
+        two_constants.run(fetches)
+
+
+@pytest.mark.parametrize("fetches", [None, ["id1", None], {"a": ["id1", b"id2"]}, [[3]]], ids=str)
+def test_what_is_no_name_within_a_structure_is_refused(two_constants, fetches):
+    with pytest.raises(InvalidArgument, match="fetch"):
+        two_constants.run(fetches)
 
 
 def test_duplicate_fetches_are_separate_arrays_and_writing_them_changes_nothing(two_constants):

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .lifted_graph import lift_graph as lift_graph
     from .lifted_graph import unlift_graph as unlift_graph
     from .names import HANDLE_TYPES as HANDLE_TYPES
-    from .names import flatten_fetches as flatten_fetches
     from .names import name_tuple as name_tuple
     from .resolve import faulty_nodes as faulty_nodes
 
@@ -38,6 +37,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".colocation": ("with_successors_as_partners",),
         ".lifted_graph": ("lift_graph", "unlift_graph"),
-        ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple"),
+        ".names": ("HANDLE_TYPES", "name_tuple"),
         ".resolve": ("faulty_nodes",),
     })

@@ -164,7 +164,9 @@ class Session:
         self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
         options: RunOptions | None = None, metadata: RunMetadata | None = None,
     ) -> Any:
-        """Return the fetched tensors: an array for a name, a list for a list, a dict for a dict.
+        """Return the fetched tensors in the structure of the fetches: an array for a name, a list for a list.
+
+        Tuples, named tuples, dicts and structures of them come back in their form, too.
 
         `feeds`: tensor names to array-likes.
         `targets`: nodes to run for their effects.
