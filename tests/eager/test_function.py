@@ -268,7 +268,7 @@ def test_handlers_execute_functions(capsys):
 @pytest.mark.parametrize(("source", "options", "text"), [
     (ADD, {"signature": "s"}, "signature= is given"), (ADD, {"attrs": {"T": "int32"}}, "attrs= is given"),
     (ADDER, {"name": "add", "inputs": ["x"]}, "inputs= is given"), (3, {}, "a int is no source"),
-    (DIGITS / "saved_model", {"outputs": ["digit"]}, "outputs= is given"), (ADD, {"outputs": 7}, "a int is given for the names of fetches"),
+    (DIGITS / "saved_model", {"outputs": ["digit"]}, "outputs= is given"), (ADD, {"outputs": 7}, "a int is given"),
     (ADDER, {"name": 3}, "name is a int"), (ADDER, {"name": "add", "attrs": 3}, "attrs are a int"),
     (DIGITS / "saved_model", {"signature": ["s"]}, "signature is a list"),
 ])

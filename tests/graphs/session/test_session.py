@@ -51,8 +51,9 @@ class Pair(NamedTuple):
 
 
 @pytest.mark.parametrize(("fetches", "expected"), [
-    ([], []), ((), ()), ({}, {}), (("id1", "id2"), (1, 2)), (Pair("id2", "id1"), Pair(2, 1)), ([["id1"], []], [[1], []]),
-    ({"p": ("id1", ["id2:0"])}, {"p": (1, [2])}), (Pair(["id1"], Pair("id2", "id1")), Pair([1], Pair(2, 1))),
+    ([], []), ((), ()), ({}, {}), (("id1", "id2"), (1, 2)), (Pair("id2", "id1"), Pair(2, 1)),
+    ([["id1"], []], [[1], []]), ({"p": ("id1", ["id2:0"])}, {"p": (1, [2])}),
+    (Pair(["id1"], Pair("id2", "id1")), Pair([1], Pair(2, 1))),
     (OrderedDict(z="id1", y="id2"), OrderedDict(z=1, y=2)), (defaultdict(list, k="id1"), defaultdict(list, k=1)),
     ({1: "id1", 2: "id1"}, {1: 1, 2: 1})], ids=str)
 def test_structures_of_fetches_come_back_in_their_form(two_constants, fetches, expected):
@@ -63,8 +64,10 @@ def test_structures_of_fetches_come_back_in_their_form(two_constants, fetches, e
 
 
 def types_in(structure):
-    parts = structure.values() if isinstance(structure, dict) else structure if isinstance(structure, list | tuple) else []
-    return [type(structure)] * isinstance(structure, list | tuple | dict), [types_in(part) for part in parts]
+    if not isinstance(structure, list | tuple | dict):
+        return None
+    parts = structure.values() if isinstance(structure, dict) else structure
+    return type(structure), [types_in(part) for part in parts]
 
 
 def test_a_structure_that_contains_itself_is_refused(two_constants):

@@ -126,10 +126,9 @@ def _mapping_builder(
 def _sequence_builder(
     fetches: Sequence[Any], builders: list[Callable[[Iterator[Any]], Any]]
 ) -> Callable[[Iterator[Any]], Any]:
-    is_tuple = isinstance(fetches, tuple)
-    make: Callable[[Any], Any] = tuple if is_tuple else list
-    if is_tuple and hasattr(fetches, "_fields"):  # a named tuple
-        make = partial(tuple.__new__, type(fetches))
+    make: Callable[[Any], Any] = list
+    if isinstance(fetches, tuple):
+        make = partial(tuple.__new__, type(fetches)) if hasattr(fetches, "_fields") else tuple
     return lambda results: make([build_part(results) for build_part in builders])
 
 
