@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from ...errors import InvalidArgument, callers_code
 from ..contract.work_queue import WorkQueueConfig
 from ..support.plugin_guard import plugin_guard
+from ..support.records import dataclass
 from .debug import DebugConfig
 from .files import FilesConfig
 from .limits import LimitsConfig

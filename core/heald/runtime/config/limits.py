@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...errors import InvalidArgument
+from ..support.records import dataclass
 
 DEFAULT_NESTED_CALLS = 1_000  # by default; a level of recursion takes 3 to 60 kB
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from ...errors import InvalidArgument
 from ..contract.device import DeviceName
+from ..support.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import pluggy
 
 from ...errors import PluginError
+from ..support.records import dataclass
 from .command import AddArguments, Command, Run
 from .device import DeviceType
 from .graph_pass import FUSION, STAGES, GraphPass

@@ -11,8 +11,10 @@ Annotated[Point, HostType("!my.coordinate")]`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
+
+from ..support.records import dataclass
 
 
 def _anything(_payload: object) -> bool:

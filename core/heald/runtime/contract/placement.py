@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...errors import HealdError
+from ..support.records import dataclass
 from .kernel import KernelDef
 
 

@@ -8,10 +8,10 @@ exception that leaves a task has no receiver: it is a fault, which the queue rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...errors import InvalidArgument
+from ..support.records import dataclass
 from ..values.async_value import AsyncValue
 
 LARGEST_THREAD_COUNT = 4096  # a mistyped number must not start threads until memory runs out

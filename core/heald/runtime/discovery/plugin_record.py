@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import HealdError, PluginError, Unavailable
+from ..support.records import dataclass
 from ..support.remedy import loading_remedy
 
 if TYPE_CHECKING:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...errors import HealdError
 from ..contract.device import Device
 from ..contract.device_cost import DeviceCost
+from ..support.records import dataclass
 
 
 @dataclass

@@ -9,12 +9,12 @@ nested too deep, are linked when they are first called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...errors import InvalidArgument
 from ..contract.structural import KEEPING_CODES, REDUCTION_CODE
 from ..program.host_program import OPAQUE, Call, ProgramDef
+from ..support.records import dataclass
 from ..values import dtypes
 from ..values.dtypes import DType
 from ..values.tensor import Shape, TensorMetadata, ValueInfo

@@ -5,6 +5,10 @@ compiles each annotation. Both together took a third of the time of an import. A
 function.
 
 `NamedTuple` is `typing.NamedTuple` for type checkers, and makes the same classes; a generic one needs the original.
+`dataclass` is `dataclasses.dataclass` for type checkers. It compiles the constructor alone: a comparison, a hash, a
+`repr` and a refusal to assign are closures over the names of the fields. The fields, `replace`, pickles and copies are
+those of the standard library. Arguments are `init`, `repr`, `eq`, `frozen` and `slots`.
+
 `record` makes a dataclass without equality and `repr`. Type checkers refuse assignments to its fields; a run does not
 spend time on a refusal.
 
@@ -15,10 +19,10 @@ The modules that commands import before the working folder leaves sys.path keep 
 from __future__ import annotations
 
 from collections import namedtuple
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-__all__ = ["NamedTuple", "record"]
+__all__ = ["NamedTuple", "dataclass", "record"]
 
 T = TypeVar("T")
 
@@ -27,15 +31,12 @@ _MADE_BY_NAMEDTUPLE = frozenset((
 _OF_THE_BODY = frozenset(("__module__", "__qualname__", "__annotations__", "__orig_bases__"))
 
 
-@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
-def record(cls: type[T]) -> type[T]:
-    """Make a dataclass of immutable fields whose instances are equal only to themselves."""
-    return dataclass(eq=False, repr=False)(cls)
-
-
 if TYPE_CHECKING:
+    from dataclasses import dataclass
     from typing import NamedTuple
 else:
+    from .field_classes import dataclass
+
     class _NamedTupleType(type):
         """Turns the body of a class into a named tuple."""
 
@@ -60,3 +61,9 @@ else:
 
     class NamedTuple(metaclass=_NamedTupleType):
         """The base of a named tuple."""
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make a dataclass of immutable fields whose instances are equal only to themselves."""
+    return dataclass(eq=False, repr=False)(cls)

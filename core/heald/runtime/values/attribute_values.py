@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import index
 from types import MappingProxyType
 from typing import Any
 
 from ...errors import InvalidArgument
+from ..support.records import dataclass
 from .tensor import MOST_DIMS, Shape
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})

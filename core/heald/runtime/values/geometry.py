@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from ...errors import InvalidArgument
-from ..support.records import NamedTuple
+from ..support.records import NamedTuple, dataclass
 from .tensor import MOST_DIMS, Shape, shape_text
 
 

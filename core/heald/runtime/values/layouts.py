@@ -7,11 +7,11 @@ metadata functions, graphs and sessions know dense tensors only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArgument, callers_code
+from ..support.records import dataclass
 from .dtypes import DType, of_numpy
 from .tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, shape_text
 

@@ -8,11 +8,11 @@ splat stays one element until a frame needs its array. Metadata functions read e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArgument
+from ..support.records import dataclass
 from .dtypes import DType, of_numpy
 
 if TYPE_CHECKING:

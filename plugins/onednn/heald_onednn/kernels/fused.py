@@ -12,9 +12,7 @@ from ..memory import FLOAT, dense
 from ..primitives import NativeKernel
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS, heads
-from .einsum import einsum_and
 from .matmul import batch_matmul, matmul, operands_of
-from .squeeze_excite import squeeze_excite
 
 PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
 PRODUCTS: Mapping[str, Head] = {"BatchMatMulV2": batch_matmul, "MatMul": matmul}
@@ -32,8 +30,12 @@ def product(b: Bind, by_op: Mapping[str, Head]) -> NativeKernel:
     lead = first if first.results[0] == head.args[0] else None
     following_ops = [node for node in b.fused if node is not head and node is not lead]
     if lead is not None and lead.op == GATE:
+        from .squeeze_excite import squeeze_excite  # imported late, for many networks lack such heads
+
         return squeeze_excite(b, lead, head, following_ops)
     if head.op == EINSUM:
+        from .einsum import einsum_and
+
         return einsum_and(b, head, following_ops)
     operand_layout = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
     after = epilogue(b, head, following_ops, operand_layout)
