@@ -23,7 +23,7 @@ NAME = "libdnnl.so.3"
 OLDEST = (3, 2)
 CACHED = 128  # primitives that the library keeps: enough for a network, not for 100 batch sizes; its default is 1024
 PAUSE_HARD = 2  # omp_pause_hard
-REMEDY = install_hint("onednn-cpu-gomp>=2023.2,<2024")
+PACKAGE = "onednn-cpu-gomp>=2023.2,<2024"
 
 
 class Library:
@@ -41,7 +41,7 @@ class Library:
         self.version = f"{found_version.major}.{found_version.minor}.{found_version.patch}"
         if (found_version.major, found_version.minor) < OLDEST:
             needed = ".".join(map(str, OLDEST))
-            raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
+            raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=install_hint(PACKAGE))
         self.revision = f"{self.version} {ffi.string(found_version.hash).decode()[:12]}"
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
@@ -87,7 +87,7 @@ def library() -> Library:
         with environment({"GOMP_SPINCOUNT": str(SPINS)} if is_ours else {}):
             return Library(ffi, _path(), spins_by_load=is_ours)
     except (ImportError, OSError, AttributeError) as error:  # the last: an OpenMP without a function
-        raise errors.Unavailable(f"oneDNN cannot be loaded: {error}", hint=REMEDY) from error
+        raise errors.Unavailable(f"oneDNN cannot be loaded: {error}", hint=install_hint(PACKAGE)) from error
 
 
 def open_library(threads: int) -> None:

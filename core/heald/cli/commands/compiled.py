@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 def open_compiled(args: Namespace) -> CompiledModel | None:
     """Return the model or program in the BEF file MODEL; None for another file. Raises as `heald.bef.load`."""
     from ...runtime.program.bef import file as bef
-    from ...runtime.service.loading import is_bef
     from ...runtime.support.file_path import file_path
 
     file = file_path(args.model)
-    if args.format != "bef" and (args.format is not None or not is_bef(file)):
+    if args.format != "bef" and (args.format is not None or not bef.is_bef(file)):
         return None
     with ticking(f"loading {args.model}"):
         return bef.load(file, mmap=args.mmap)

@@ -15,13 +15,12 @@ from pathlib import Path
 from ...errors import HealdError, InvalidArgument
 from ..support.user_files import config_folder, is_foreign, is_private
 from . import trust as config_trust
-from .file import parse, read
 from .schema import FoundFile, Setting
 
 PROJECT_FILE_NAMES = ("heald.toml", "pyproject.toml")
 ROOT_MARKS = (".git", "pyproject.toml")  # a project's root folder has one of them
 USER_FILE = "config.toml"
-_TABLE = re.compile(rb"\[\s*tool\s*\.\s*heald\s*[.\]]")
+_TABLE = rb"\[\s*tool\s*\.\s*heald\s*[.\]]"
 
 
 class Search:
@@ -48,6 +47,8 @@ class Search:
 
     def _project(self, path: Path) -> Iterator[Setting]:
         """The layer of a project's file, or none for a file of another user."""
+        from .file import parse, read
+
         digest = self._trusted.get(os.path.realpath(path))
         if digest is None and any(map(is_foreign, (path.lstat(), path.stat()))):
             if path.name == PROJECT_FILE_NAMES[0] or _has_table(path):
@@ -68,6 +69,8 @@ class Search:
             yield from self._found_layer(path, content.data, untrusted_file(path, has_changed=digest is not None))
 
     def _user(self, path: Path) -> Iterator[Setting]:
+        from .file import parse, read
+
         content = read(path)
         if is_foreign(content.status):
             self._leave_out(path, "chown", str(os.geteuid()), str(path))
@@ -79,6 +82,8 @@ class Search:
 
     def _found_layer(self, path: Path, data: bytes, found_file: FoundFile) -> Iterator[Setting]:
         """The layer of a found file, or none for one that cannot be parsed."""
+        from .file import parse
+
         try:
             yield parse(path, data, found_file)
         except InvalidArgument as error:
@@ -95,8 +100,10 @@ class Search:
 
 def _has_table(path: Path) -> bool:
     """True for a pyproject.toml that seems to have a table for heald, by a search without parsing."""
+    from .file import read
+
     try:
-        return _TABLE.search(read(path).data) is not None
+        return re.search(_TABLE, read(path).data) is not None
     except HealdError:
         return False
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...errors import InvalidArgument, closest
-from .file import parse, read
 from .schema import Setting, as_setting
 from .search import Search
 
@@ -83,4 +82,6 @@ def _is_stranger(name: str) -> bool:
 
 def from_file(path: Path, asked_by: str | None = None) -> Setting:
     """The settings of a file that the user has named. Raises NotFound and InvalidArgument."""
+    from .file import parse, read
+
     return parse(path, read(path, asked_by).data)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ...errors import FailedPrecondition, HealdError, InvalidArgument
 from ..support.user_files import is_private
-from ..support.whole_file import PRIVATE, PRIVATE_FOLDER, make_folders, write_whole
 
 TRUST_FILE_NAME = "trusted.json"
 
@@ -48,6 +47,8 @@ def set_trust(folder: Path | None, path: Path, hashed: str | None) -> bool:
 
     Raises FailedPrecondition when the user has no config folder that can be written.
     """
+    from ..support.whole_file import PRIVATE, PRIVATE_FOLDER, make_folders, write_whole
+
     if folder is None:
         raise FailedPrecondition("this user has no home folder for the list of trusted files", hint="set HOME")
     entries = trusted_hashes(folder)

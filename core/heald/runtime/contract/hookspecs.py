@@ -16,29 +16,53 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any
-
-import pluggy
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ...errors import PluginError
 from ..support.records import dataclass
-from .command import AddArguments, Command, Run
 from .device import DeviceType
-from .graph_pass import FUSION, STAGES, GraphPass
 from .host_kernel import HostPack
 from .kernel import KernelPack
-from .loader import Loader, LoaderEntry, check_loader
 from .op import OpDef
-from .op_handler import OpHandlerEntry
 from .op_spec import OpSpec
 from .op_table import OpTable
-from .operator_table import SYMBOLS, OperatorTable
-from .session import SessionFactory
+
+if TYPE_CHECKING:
+    from .command import AddArguments, Command, Run
+    from .graph_pass import GraphPass
+    from .loader import Loader, LoaderEntry
+    from .op_handler import OpHandlerEntry
+    from .operator_table import OperatorTable
+    from .session import SessionFactory
 
 PLUGGY_PROJECT = "heald"
-hookspec = pluggy.HookspecMarker(PLUGGY_PROJECT)
-hookimpl = pluggy.HookimplMarker(PLUGGY_PROJECT)  # decorates the functions `heald_...` of a plugin's module
+MARK = f"{PLUGGY_PROJECT}_impl"  # the attribute of a marked function, as pluggy's marker sets it
 Factory = str | Callable[..., Any]  # a function, or "package.module:function", which is imported when it is used
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+@overload
+def hookimpl(function: F) -> F: ...
+
+
+@overload
+def hookimpl(function: None = None, **options: Any) -> Callable[[F], F]: ...
+
+
+def hookimpl(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
+    """Decorate the functions `heald_...` of a plugin's module, as `pluggy.HookimplMarker("heald")` does."""
+    if options or function is None:
+        import pluggy
+
+        return pluggy.HookimplMarker(PLUGGY_PROJECT)(function, **options)
+    setattr(function, MARK, dict(PLAIN_MARK))
+    return function
+
+
+# The options of a hook that is marked without arguments.
+PLAIN_MARK = {"wrapper": False, "hookwrapper": False, "optionalhook": False, "tryfirst": False, "trylast": False,
+              "specname": None}
 
 
 @dataclass(eq=False, repr=False)
@@ -115,6 +139,8 @@ class OpRegistrar:
     def add_operators(self, table: OperatorTable) -> None:
         """Bring the operators of TensorHandles. Raises PluginError for another object, for an unknown symbol, and for a
         second table."""
+        from .operator_table import SYMBOLS, OperatorTable
+
         if not isinstance(table, OperatorTable):
             raise PluginError(f"add_operators takes an OperatorTable, not {type(table).__name__}")
         unknown = [symbol for symbol in table.ops if symbol not in SYMBOLS]
@@ -179,6 +205,8 @@ class PassRegistrar:
 
         Raises PluginError for an unknown stage, and for a second pass of that name.
         """
+        from .graph_pass import FUSION, STAGES, GraphPass
+
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
         if name == FUSION or any(graph_pass.name == name for graph_pass in self._to.passes):
@@ -200,6 +228,8 @@ class CommandRegistrar:
         the exit status. Either may be "module:function", which is imported when the command is chosen. Raises
         PluginError for a name that no shell takes plainly, a help that is no line of text, and a second registration.
         """
+        from .command import Command
+
         if re.fullmatch(r"[a-z][a-z0-9-]*", name) is None:
             raise PluginError(f"command {name!r} must be written in small letters, digits and '-'")
         if not help.strip() or not help.isprintable():
@@ -223,6 +253,8 @@ class LoaderRegistrar:
     def add(self, name: str, loader: str | Loader) -> None:
         """Register a loader under a format's name, which is `format=` of `heald.load`. A loader that is named
         "package.module:object" is imported when a file is first loaded."""
+        from .loader import LoaderEntry, check_loader
+
         if name in self._to.loaders:
             raise PluginError(f"loader '{name}' is registered twice")
         if not isinstance(loader, str):
@@ -249,6 +281,8 @@ class SessionRegistrar:
         returns a SessionInterface. A factory that is named "module:function" is imported when it is chosen. Raises
         PluginError for a prefix that is not written as the scheme of a URL, and for a second factory of the prefix.
         """
+        from .session import SessionFactory
+
         if re.fullmatch(r"[a-z][a-z0-9+.-]*", prefix) is None:
             raise PluginError(f"session target {prefix!r} must be written in small letters, digits and '+.-'")
         if not callable(factory) and (not isinstance(factory, str) or re.fullmatch(r"[\w.]+:\w+", factory) is None):
@@ -272,6 +306,8 @@ class OpHandlerRegistrar:
         OpHandler. A factory that is named "module:function" is imported when it is chosen. Raises PluginError for a
         name that is no word, which a device's handler has, and for a second factory of that name.
         """
+        from .op_handler import OpHandlerEntry
+
         if re.fullmatch(r"[a-z][a-z0-9_-]*", name) is None:
             raise PluginError(f"op handler {name!r} must be written in small letters, digits, '_' and '-'")
         if name in self._to.op_handlers:
@@ -280,46 +316,36 @@ class OpHandlerRegistrar:
 
 
 class Hooks:
-    """The specifications that pluggy checks a plugin's hooks against."""
+    """The specifications of a plugin's hooks."""
 
-    @hookspec
     def heald_devices(self, registry: DeviceRegistrar, config: Any) -> None:
         """Announce device types: registry.device(type=, scan=, kernels=, priority=)."""
 
-    @hookspec
     def heald_ops(self, registry: OpRegistrar, config: Any) -> None:
         """Declare ops, registry.add(OpSpec(...)), or an op set, registry.add_table(OpTable(...))."""
 
-    @hookspec
     def heald_kernels(self, registry: KernelPackRegistrar, config: Any) -> None:
         """Register kernels: for any device type with registry.kernels(type, register, priority=), for host programs
         with registry.host_kernels(register)."""
 
-    @hookspec
     def heald_allocators(self, registry: FactoryRegistrar, config: Any) -> None:
         """Register host allocators: registry.add(name, factory)."""
 
-    @hookspec
     def heald_work_queues(self, registry: FactoryRegistrar, config: Any) -> None:
         """Offer work queues: registry.add(name, factory)."""
 
-    @hookspec
     def heald_passes(self, registry: PassRegistrar, config: Any) -> None:
         """Offer graph passes: registry.add(name, function, stage=, after=, before=)."""
 
-    @hookspec
     def heald_commands(self, registry: CommandRegistrar, config: Any) -> None:
         """Offer commands of the program `heald`: registry.add(name, help=, add_arguments=, run=)."""
 
-    @hookspec
     def heald_loaders(self, registry: LoaderRegistrar, config: Any) -> None:
         """Register loaders of file formats: registry.add(name, loader)."""
 
-    @hookspec
     def heald_sessions(self, registry: SessionRegistrar, config: Any) -> None:
         """Register session factories by the prefix of their targets: registry.add(prefix, factory)."""
 
-    @hookspec
     def heald_op_handlers(self, registry: OpHandlerRegistrar, config: Any) -> None:
         """Register op handlers of eager ops: registry.add(name, factory)."""
 

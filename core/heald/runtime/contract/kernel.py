@@ -34,7 +34,6 @@ from ..support.plugin_guard import plugin_guard
 from ..support.records import NamedTuple
 from ..support.remedy import kernel_remedy, loading_remedy
 from ..values.dtypes import DType, named
-from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .op import Attrs
@@ -622,14 +621,12 @@ class KernelRegistry:
     def _check_names(self, kernel: KernelDef) -> None:
         """Raise PluginError when the kernel names an input that its op does not have, or an unknown layout. An op that
         is not registered is not checked."""
-        wrong = sorted(set(kernel.layouts.values()) - set(LAYOUTS))
-        if wrong:
-            raise PluginError(f"layouts of {kernel.pack}'s kernel for {kernel.op} has {wrong[0]!r}, which is no layout",
-                              op=kernel.op, hint=f"the layouts: {', '.join(LAYOUTS)}")
+        if kernel.layouts:
+            _check_layouts(kernel)
         if kernel.layouts and (kernel.alias or kernel.asynchronous or kernel.nonstrict):
             raise PluginError(f"{kernel.pack}'s kernel for {kernel.op} declares layouts, and an alias or a late result",
                               op=kernel.op, hint="a kernel of declared layouts is strict and returns its outputs")
-        if kernel.op not in self._ops or not (kernel.host or kernel.retains or kernel.layouts):
+        if not (kernel.host or kernel.retains or kernel.layouts) or kernel.op not in self._ops:
             return
         op = self._ops.get(kernel.op)
         inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
@@ -643,6 +640,15 @@ class KernelRegistry:
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack
+
+
+def _check_layouts(kernel: KernelDef) -> None:
+    from ..values.layouts import LAYOUTS
+
+    wrong = sorted(set(kernel.layouts.values()) - set(LAYOUTS))
+    if wrong:
+        raise PluginError(f"layouts of {kernel.pack}'s kernel for {kernel.op} has {wrong[0]!r}, which is no layout",
+                          op=kernel.op, hint=f"the layouts: {', '.join(LAYOUTS)}")
 
 
 def _op_names(ops: Collection[str]) -> str:

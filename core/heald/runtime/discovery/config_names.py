@@ -13,11 +13,10 @@ from ...errors import HealdError, closest
 from ..config.config import Config, folded_id
 from ..config.schema import SettingRow
 from ..contract.device import DeviceName
-from ..contract.graph_pass import FUSION
 from ..host.registries import Registries
 from ..support.install import plugin_hint
 
-_NAMES_OF_PARTS = re.compile(r"allocator\.name|work_queue\.name|work_queues\..*\.name|eager\.handler", re.DOTALL)
+_NAMES_OF_PARTS = r"allocator\.name|work_queue\.name|work_queues\..*\.name|eager\.handler"
 
 
 def unknown_names(config: Config, registries: Registries, plugins: Collection[str]) -> Iterator[str]:
@@ -33,15 +32,20 @@ def unknown_names(config: Config, registries: Registries, plugins: Collection[st
 
 def unusable_keys(config: Config, registries: Registries) -> set[str]:
     """The settings of found files that name an allocator, a work queue or an op handler which nothing has."""
+    rows = [row for row in config.origins()
+            if row.found_file is not None and re.fullmatch(_NAMES_OF_PARTS, row.key, re.DOTALL)]
+    if not rows:
+        return set()
     names = _RegisteredNames(registries, ())
-    return {row.key for row in config.origins()
-            if row.found_file is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(names.unknown(row))}
+    return {row.key for row in rows if any(names.unknown(row))}
 
 
 class _RegisteredNames:
     """The registered names, by the kind of thing that a setting names."""
 
     def __init__(self, registries: Registries, plugins: Collection[str]) -> None:
+        from ..contract.graph_pass import FUSION
+
         self._plugins = plugins
         self._types = [announced.type for announced in registries.device_types.by_priority()]
         self._ops = registries.ops

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import HealdError, HealdWarning, PluginError
 from ..config.config import Config, folded_id
-from ..config.file import is_path
 from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
 from ..support.records import NamedTuple
@@ -272,6 +271,8 @@ class _Candidate(NamedTuple):
 
 def _unpackaged_candidate(plugin: ModuleType | Path | str) -> _Candidate:
     """A plugin without a distribution; its module may state its id as HEALD_ID."""
+    from ..config.file import is_path
+
     if isinstance(plugin, Path) or (isinstance(plugin, str) and is_path(plugin)):
         path = Path(plugin).expanduser().absolute()
         return _Candidate(path.stem, path)

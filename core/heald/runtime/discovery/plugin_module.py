@@ -5,24 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
-
-import pluggy
+from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from ...errors import DeadlineExceeded, InvalidArgument, PluginError, closest
 from ..config.config import Config, plugin_config
 from ..contract.api_version import API
-from ..contract.hookspecs import PLUGGY_PROJECT, Contribution, Hooks, registrars
+from ..contract.hookspecs import MARK, PLAIN_MARK, PLUGGY_PROJECT, Contribution, Hooks, registrars
 from ..support.install import CORE, named_hint
 from ..support.plugin_guard import plugin_guard
 from ..support.time_limit import run_within
 from .plugin_record import Incompatible
 
+if TYPE_CHECKING:
+    import pluggy
+
 LONGEST_HOOKS_SECONDS = 10.0  # of all hooks of a plugin; no other plugin works before they end
 Source = ModuleType | Path | str  # a module, the file of a one-file plugin, "package.module"
 _SPECS = [name for name in vars(Hooks) if name.startswith("heald_")]
+_WRAPPERS = (staticmethod, classmethod, MethodType)  # pluggy takes them for hooks
+_OPEN_PARAMETERS = CO_VARARGS | CO_VARKEYWORDS
 
 
 def import_plugin(source: Source) -> ModuleType:
@@ -115,9 +119,44 @@ def _check_api(module: ModuleType, distribution: str | None) -> None:
         hint=named_hint(outdated, [outdated]) or f"change it to fit HEALD_API = {API}")
 
 
-def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
-    """The hooks of a module by name, each with its parameters, after pluggy has checked them."""
+HookTable = dict[str, tuple[Callable[..., Any], tuple[str, ...]]]
+
+
+def _hooks(module: ModuleType, plugin_id: str) -> HookTable:
+    """The hooks of a module by name, each with its parameters. Raises PluginError.
+
+    Pluggy checks the hooks, unless all are plain. Its import and checks take as long as the hooks of three plugins.
+    """
+    plain = _plain_hooks(module)
+    return _hooks_by_pluggy(module, plugin_id) if plain is None else plain
+
+
+def _plain_hooks(module: ModuleType) -> HookTable | None:
+    """The hooks of a module whose hooks are functions of `registry` and, optionally, `config`, marked without options.
+    None for any other module."""
+    hooks: HookTable = {}
+    for name, value in vars(module).items():
+        is_function = type(value) is FunctionType
+        mark = vars(value).get(MARK) if is_function else None
+        if mark is None and name not in _SPECS and type(value) not in _WRAPPERS:
+            continue
+        if mark != PLAIN_MARK or name not in _SPECS or "__wrapped__" in vars(value):
+            return None
+        code = value.__code__
+        parameters = code.co_varnames[: code.co_argcount]
+        is_usual = not (value.__defaults__ or code.co_kwonlyargcount or code.co_flags & _OPEN_PARAMETERS)
+        if not is_usual or parameters not in (("registry",), ("registry", "config"), ("config", "registry")):
+            return None
+        hooks[name] = value, parameters
+    return hooks
+
+
+def _hooks_by_pluggy(module: ModuleType, plugin_id: str) -> HookTable:
+    import pluggy
+
     manager = pluggy.PluginManager(PLUGGY_PROJECT)
+    for spec in _SPECS:
+        pluggy.HookspecMarker(PLUGGY_PROJECT)(getattr(Hooks, spec))
     manager.add_hookspecs(Hooks)
     marked = SimpleNamespace()  # the hooks alone: other attributes of the module may be lazy and raise
     for name, value in vars(module).items():

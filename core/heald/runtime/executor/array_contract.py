@@ -18,7 +18,6 @@ import numpy as np
 from ...errors import PluginError
 from ..contract.device import STREAM, Device
 from ..contract.kernel import KernelDef
-from ..host.allocators.poisoning import POISON, poison
 
 Run = Callable[..., Any]
 Poisoner = Callable[[Any], None]  # overwrites an output
@@ -88,12 +87,16 @@ def _changed_input_error(which: str, kernel: KernelDef) -> PluginError:
 
 def poison_array(array: Any) -> None:
     """Overwrite a contiguous host array. Arrays of Python objects stay: their elements are pointers."""
+    from ..host.allocators.poisoning import poison
+
     if not array.dtype.hasobject:
         poison(array.reshape(-1).view(np.uint8))
 
 
 def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
     """Return a function that overwrites outputs of this size in a device's memory, in stream order."""
+    from ..host.allocators.poisoning import POISON
+
     nonsense = np.full(nbytes, POISON, np.uint8)
     nonsense.flags.writeable = False
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)

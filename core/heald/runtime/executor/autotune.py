@@ -17,9 +17,8 @@ from time import perf_counter_ns
 
 from .calls.frame_calls import FrameCall
 from .frame import Cursor, Frame
-from .schedule import CallEach, Schedule
+from .schedule import LEAST_DIVIDED_NS, LEAST_SPEEDUP, CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_DIVIDED_NS, LEAST_SPEEDUP
 
 TRIAL_ROUNDS = 7  # rounds of a trial; each runs both schedules once
 LEAST_MEASURED_SPEEDUP = 1.1  # factor by which the parallel schedule must be faster

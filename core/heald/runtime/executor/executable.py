@@ -54,21 +54,20 @@ from .autotune import Autotuner
 from .call_reports import CallReports
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import HandOver
-from .dataflow import Dataflow
 from .frame import Cursor, Frame
 from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
 from .host_array import plain_integers
-from .parallel_schedule import make_device_schedule, make_parallel_schedule
 from .queue_devices import QueueDevices
-from .repeated_call import RepeatedCall
 from .replay import describe_launches
 from .schedule import CallEach, Schedule
 from .step import Step
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from .dataflow import Dataflow
+    from .repeated_call import RepeatedCall
 
 MOST_IDLE_FRAMES = 8  # kept for reuse; more concurrent steps make further frames
 LARGEST_IDLE_BYTES = 64 << 20  # of memory plans in idle frames; one frame is kept, however large it is
@@ -125,8 +124,8 @@ class Executable:
         host.memory.may_drop(flat.frames)
         # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
         is_fixed = (bool(queued) or len(layout.lists.flat) < 2 or host.debug.poison or layout.order.has_host_kernels)
-        by_device = None if is_fixed else make_device_schedule(layout, host, flat)
-        self.autotuner = Autotuner(flat, partial(make_parallel_schedule, layout, host, flat), by_device)
+        by_device = None if is_fixed else _device_schedule(layout, host, flat)
+        self.autotuner = Autotuner(flat, partial(_parallel_schedule, layout, host, flat), by_device)
         if is_fixed:
             self.autotuner.schedule = flat
 
@@ -349,6 +348,8 @@ class Executable:
 
         Its arguments and results are payloads. Its errors are raised.
         """
+        from .repeated_call import RepeatedCall
+
         is_in_place = not (self.is_asynchronous or self._checks_arguments or self._late or self._pends
                            or self.may_give_dead or self._queues is not None)
         if not (is_in_place and step.is_plain and step.ends_at_error):
@@ -406,6 +407,8 @@ class Executable:
         self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool,
         run_tail: Callable[[list[Any]], bool] | None = None,
     ) -> Dataflow:
+        from .dataflow import Dataflow
+
         return Dataflow(self.layout, self._fresh_calls, calls, list(registers[:-1]), step, stop=stop,
                         typed=self._reports.typed_error, record=self._reports.record, run_tail=run_tail)
 
@@ -453,3 +456,17 @@ def _run_flat_each(call_each: CallEach, frame: Frame, step: Step) -> None:
         call_each(index, call, frame, step)
     if cursor.is_stopped:
         raise step.end_error()
+
+
+def _device_schedule(layout: FrameLayout, host: Host, flat: Schedule) -> Schedule | None:
+    if len({id(layout.calls[number].device) for number in layout.lists.flat}) < 2:
+        return None
+    from .parallel_schedule import make_device_schedule
+
+    return make_device_schedule(layout, host, flat)
+
+
+def _parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
+    from .parallel_schedule import make_parallel_schedule
+
+    return make_parallel_schedule(layout, host, flat, costs)

@@ -24,7 +24,6 @@ from .array_contract import check_first_run, check_returned
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import FrameCall
 from .calls.unfinished_frame import UnfinishedFrame
-from .dead_memory import poisoning_calls
 from .frame import Frame
 from .frame_layout import FrameLayout
 from .host_array import typed_view
@@ -119,6 +118,8 @@ class FrameFactory:
         self, calls: list[FrameCall], buffers: Mapping[int, Any], copies: Mapping[int, Any]
     ) -> list[FrameCall]:
         """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""
+        from .dead_memory import poisoning_calls
+
         lists, root, plan = self._layout.lists, self._layout.registers.root, self._layout.memory.plan
         touched = [{root[r] for r in (*call.args, *call.results)}
                    for call in (self._layout.calls[number].call for number in (*lists.flat, *lists.tail))]

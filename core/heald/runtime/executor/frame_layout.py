@@ -27,10 +27,10 @@ from .calls.call_environment import CallEnvironment
 from .lifetimes import Deaths, Lifetimes, find_deaths, find_lifetimes
 from .memory_plan import MemoryPlan, plan_memory
 from .register_table import RegisterTable, register_table
-from .task_partition import TaskPartition
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from .task_partition import TaskPartition
 
 LARGEST_COPIED_FEED_BYTES = 4096  # a feed up to this size may be copied into the frame, which makes its register fixed
 LEAST_CONSUMERS_OF_COPY = 3  # from here on the copy pays: it costs as much as two open calls cost more than fixed ones

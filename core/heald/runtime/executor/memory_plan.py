@@ -28,9 +28,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 from ..support.records import NamedTuple
-from .task_partition import TaskPartition
+
+if TYPE_CHECKING:
+    from .task_partition import TaskPartition
 
 
 class Use(NamedTuple):

@@ -14,16 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import Cancelled, ResourceExhausted
-from ..host.parallel import Job
 from .frame import Cursor, Frame
 from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
-from .schedule import CallEach, Schedule
+from .schedule import LEAST_SPEEDUP, CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_SPEEDUP, TaskPartition, divide_by_costs, divide_by_owner
+from .task_partition import TaskPartition, divide_by_costs, divide_by_owner
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from ..host.parallel import Job
 
 
 def dependencies(layout: FrameLayout) -> list[list[int]]:
@@ -115,6 +115,8 @@ class ParallelSchedule:
             self._flat[1](call_each, frame, step)
 
     def _run(self, frame: Frame, step: Step, call_each: CallEach | None) -> None:
+        from ..host.parallel import Job
+
         frame.cursors = cursors = [Cursor() for _ in frame.parts]
         last: dict[int, int] = {}  # part that raised -> flat index of the call that raised
         work = partial(self._run_part, frame, step, last, call_each)

@@ -8,6 +8,8 @@ from .calls.frame_calls import FrameCall
 from .frame import Frame
 from .step import Step
 
+LEAST_DIVIDED_NS = 300_000  # ns below which a whole list is not worth dividing
+LEAST_SPEEDUP = 1.2  # speed-up that an estimate must promise
 CallEach = Callable[[int, FrameCall, Frame, Step], None]  # receives a call with its index in the flat list
 
 

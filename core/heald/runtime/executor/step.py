@@ -25,14 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, ResourceExhausted
 from ..host.cancellation import CancelToken
-from ..host.parallel import Job, Workers
-from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_heald_error, is_interrupt
 from ..support.records import NamedTuple
 from ..values.async_value import READY, AsyncValue, available, failed
 from .call_level import at_level, current_level
-from .step_loop import StepLoop
 
 if TYPE_CHECKING:
     from threading import Lock, RLock
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
     from ..contract.rendezvous import Rendezvous
     from ..host.host import Host
+    from ..host.parallel import Workers
+    from .step_loop import StepLoop
     from .trace import Trace
 
 MOST_CALLS_ON_STACK = 32  # nested function calls on one stack; a deeper call goes through the loop's mail
@@ -128,6 +127,8 @@ class Step:
     @property
     def rendezvous(self) -> Rendezvous:
         """The rendezvous of the step's Send and Recv nodes, made on first use. The end of the step aborts it."""
+        from ..host.rendezvous import LocalRendezvous
+
         for rendezvous in self._meeting.values():
             return rendezvous
         rendezvous = self._meeting.setdefault(None, (self._transport or LocalRendezvous)())
@@ -142,6 +143,8 @@ class Step:
     @property
     def loop(self) -> StepLoop:
         """The loop of the calls that could not run in order, made on first use."""
+        from .step_loop import StepLoop
+
         for loop in self._loops.values():
             return loop
         return self._loops.setdefault(None, StepLoop(self, self._thread))
@@ -343,6 +346,8 @@ class Step:
         Returns when all calls have ended. After a failure no new calls start; when the started ones have ended, the
         first error is raised. For kernels that split their work into parts of 100 us or more.
         """
+        from ..host.parallel import Job
+
         Job(self.workers, [0] * count, [()] * count, lambda _, number: work(number)).run()
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:

@@ -32,12 +32,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..support.records import NamedTuple
+from .schedule import LEAST_DIVIDED_NS, LEAST_SPEEDUP
 
 DISPATCH_NS = 25_000  # ns until another thread begins the work that it was offered
 PART_OVERHEAD_NS = 3_000  # ns of overhead per part on its thread
 LEAST_TASK_NS = 100_000  # ns of work that are worth a task
-LEAST_DIVIDED_NS = 300_000  # ns below which a whole list is not worth dividing
-LEAST_SPEEDUP = 1.2  # speed-up that an estimate must promise
 MOST_CONCURRENT_PARTS = 2  # of one thread's schedule, so that another thread can help a late one
 
 Needs = Sequence[Sequence[int]]  # for each call (or part) the indices of the earlier ones that it needs

@@ -31,12 +31,12 @@ from .device_record import DeviceRecord
 from .device_set import DeviceSet
 from .file_policy import FilePolicy
 from .host_memory import HostMemory
-from .parallel import QueueWorkers, Workers
 from .registries import Registries
 from .resources import Resources
 from .work_queues import make_work_queue
 
 if TYPE_CHECKING:
+    from .parallel import QueueWorkers, Workers
     from .stream_waiter import StreamWaiter
 
 
@@ -123,6 +123,8 @@ class Host(DeviceSet):
 
         Raises NotFound for an unknown name, and as `make_work_queue` does.
         """
+        from .parallel import QueueWorkers
+
         workers = self._named.get(name)
         if workers is not None:  # no lock for an existing queue, as in `work_queue`
             return workers

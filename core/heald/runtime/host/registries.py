@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PluginError
 from ..contract import structural
-from ..contract.command import CommandRegistry
 from ..contract.device import DeviceTypeRegistry
-from ..contract.graph_pass import GraphPass
 from ..contract.host_kernel import CORE_PLUGIN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
-from ..contract.loader import LoaderEntry
-from ..contract.op_handler import OpHandlerEntry
 from ..contract.op_registry import OpRegistry
-from ..contract.operator_table import OperatorTable
-from ..contract.session import SessionRegistry
 from . import allocators, work_queues
 
 if TYPE_CHECKING:
+    from ..contract.command import CommandRegistry
+    from ..contract.graph_pass import GraphPass
     from ..contract.hookspecs import Contribution, Factory
+    from ..contract.loader import LoaderEntry
+    from ..contract.op_handler import OpHandlerEntry
+    from ..contract.operator_table import OperatorTable
+    from ..contract.session import SessionRegistry
 
 
 class Registries:
@@ -42,10 +43,25 @@ class Registries:
         self.operators: OperatorTable | None = None
         self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
         self.op_handlers: dict[str, OpHandlerEntry] = {}
-        self.commands = CommandRegistry()
-        self.sessions = SessionRegistry()
-        self.loaders = {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", CORE_PLUGIN)}
         self.graph_models: Factory | None = None  # makes models of files whose Source has a graph
+
+    @cached_property
+    def commands(self) -> CommandRegistry:
+        from ..contract.command import CommandRegistry
+
+        return CommandRegistry()
+
+    @cached_property
+    def sessions(self) -> SessionRegistry:
+        from ..contract.session import SessionRegistry
+
+        return SessionRegistry()
+
+    @cached_property
+    def loaders(self) -> dict[str, LoaderEntry]:
+        from ..contract.loader import LoaderEntry
+
+        return {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", CORE_PLUGIN)}
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
@@ -53,7 +69,7 @@ class Registries:
             ("allocator", self.allocators, brought.allocators),
             ("work queue", self.work_queues, brought.work_queues),
             ("pass", self.passes, {p.name: p for p in brought.passes}),
-            ("loader", self.loaders, brought.loaders),
+            ("loader", self.loaders if brought.loaders else {}, brought.loaders),
             ("op handler", self.op_handlers, brought.op_handlers),
             ("table", {} if self.operators is None else {"operators": self.operators},
              dict.fromkeys(("operators",) if brought.operators else ())),
@@ -89,5 +105,6 @@ class Registries:
             self.sessions.add(factory)
         self.operators = brought.operators[0] if brought.operators else self.operators
         self.graph_models = brought.graph_models or self.graph_models
-        self.loaders |= brought.loaders
+        if brought.loaders:
+            self.loaders.update(brought.loaders)
         self.op_handlers |= brought.op_handlers

@@ -16,7 +16,6 @@ from ..contract.op_registry import OpRegistry
 from ..host.registries import Registries
 from ..program.host_program import RUNTIME_CODES, Call, ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import VerifiedFunctions
-from .host_binding import check_call
 
 
 class CheckedFunctions(VerifiedFunctions):
@@ -62,6 +61,8 @@ def check_function(
     for index, call in enumerate(function.kernels):
         try:
             if call.is_host_kernel:
+                from .host_binding import check_call
+
                 check_call(registries.host_kernels.get(call.code), call, function, functions)
             elif call.code not in RUNTIME_CODES:
                 call = _resolve_call(call, function.register_types, registries.ops)

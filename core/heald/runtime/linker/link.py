@@ -68,7 +68,6 @@ from .candidates import Candidates
 from .checked_memory import check_memory
 from .folding import fold_call, is_worth_folding, laid_out_bytes
 from .fused_binding import FusedBinding
-from .host_binding import bind_host_kernel
 from .known_values import KnownValues
 from .link_context import LinkContext
 from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
@@ -391,6 +390,8 @@ class Linker:
         return tuple(map(constant_info, values))
 
     def _bind_host(self, call: Call) -> BoundCall:
+        from .host_binding import bind_host_kernel
+
         kernel = self._host.registries.host_kernels.get(call.code)
         types = self._function.register_types
         stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}

@@ -9,11 +9,9 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import FailedPrecondition, HealdError, NotFound, Unimplemented, boundary
-from ..contract.loader import signature_text
-from ..contract.placement import Assignment, Placement
 from ..discovery.discovery import PluginRecord
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
@@ -33,6 +31,9 @@ from .arguments import inputs_in_order, take_options
 from .prepared_step import PreparedStep
 from .run_step import make_run_step
 from .runtime import Runtime, runtime
+
+if TYPE_CHECKING:
+    from ..contract.placement import Placement
 
 FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
 _USES_OF_OP_SETS = frozenset({"ops", "other shapes"})  # older files name them for functions of open shapes alone
@@ -144,6 +145,8 @@ class CompiledSignature:
         self._input_names, self._output_names = tuple(self.inputs), tuple(self.outputs)
 
     def __str__(self) -> str:
+        from ..contract.loader import signature_text
+
         return signature_text(self.inputs, self.outputs)
 
     @cached_property
@@ -208,6 +211,8 @@ class LoadedCompiledModel(CompiledSignature):
 
     def placement(self) -> Placement:
         """The devices of the nodes of the chosen signature's first function. Raises as a call, without running it."""
+        from ..contract.placement import Assignment, Placement
+
         function = self._state.program.functions[self._entries[0].function]
         ops = {call.node: call.op for call in function.kernels}
         rows = {}
@@ -251,13 +256,13 @@ def _check_plugin(needed: Requirement, record: PluginRecord | None, installed: C
     if record is None:
         raise FailedPrecondition(f"the model needs plugin {needed.plugin} for its {needed.use}",
                                  hint=named_hint(needed.distribution, installed) or FOREIGN_PLUGIN_HINT)
-    upgrade = named_hint(record.distribution or "", installed)
     if record.status != "ok":
         raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {record.status}: {record.reason}",
-                                 hint=record.remedy or upgrade)
+                                 hint=record.remedy or named_hint(record.distribution or "", installed))
     if record.version and _numbers(record.version) < _numbers(needed.version):
         raise FailedPrecondition(f"the model is compiled with plugin {needed.plugin} {needed.version}, "
-                                 f"installed is {record.version}", hint=upgrade)
+                                 f"installed is {record.version}",
+                                 hint=named_hint(record.distribution or "", installed))
 
 
 def _numbers(version: str) -> tuple[tuple[int, str], ...]:

@@ -14,7 +14,6 @@ from ..program.compiled_model import CompiledModel
 from ..support.file_path import file_path
 from ..support.gc_pause import gc_paused
 from .compiled_model import LoadedCompiledModel
-from .loading import is_bef
 from .runtime import runtime
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def load(
     FailedPrecondition for another device than its own, and for plugins that it needs and that are not installed.
     """
     file = file_path(path)
-    if format == "bef" or (format is None and is_bef(file)):
+    if format == "bef" or (format is None and bef.is_bef(file)):
         _refuse_of_graphs(file, {"inputs": inputs, "outputs": outputs, "tags": tags})
         return loaded_model(bef.load(file, mmap=mmap), file, config, device, signature)
     owner = runtime(config)

@@ -126,15 +126,6 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
         return OpenedFile(located.path, entry, loader.open(located.path, options), located.unpacked)
 
 
-def is_bef(file: Path) -> bool:
-    """True for a file that begins as BEF."""
-    try:
-        with file.open("rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False  # the loaders report the fault of the path
-
-
 def is_recognised(path: Path, head: bytes, registries: Registries) -> bool:
     """True for a file that some loader recognises by its first bytes. Raises PluginError for a loader that fails."""
     return any(_recognises(entry, path, head) for entry in registries.loaders.values())

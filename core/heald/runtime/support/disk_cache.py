@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 
 from ...errors import HealdError
-from . import whole_file
 from .user_files import cache_folder, is_private
 
 
@@ -38,6 +37,8 @@ class DiskCache:
     def put(self, key: str, value: bytes) -> bool:
         """Keep a value, if that is possible. Returns False if not. A concurrent reader in any process gets the whole
         value or none."""
+        from . import whole_file
+
         if self.folder is None:
             return False
         try:

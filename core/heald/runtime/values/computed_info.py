@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .tensor import TensorMetadata, ValueInfo
-from .tensor_proto import TensorValue
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from .tensor_proto import TensorValue
 
 
 class ComputedInfo(ValueInfo):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ....errors import HealdError, InvalidArgument, Location, NotFound, boundary, of_system
 from ...support import mapped_file
 from ...support.file_path import file_path
 from ...support.mapped_file import check_unchanged
-from ...support.whole_file import write_whole
 from ..compiled_model import CompiledModel
 from ..host_program import ProgramDef
 from ..verifier import verify
 from .decode import decode
+from .sections import MAGIC
 
 __all__ = ["dump", "dumps", "load", "loads"]
 
@@ -46,6 +47,15 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> CompiledModel:
         raise of_system(error, file) from error
 
 
+def is_bef(file: Path) -> bool:
+    """True for a file that begins as BEF."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False  # the loaders report the fault of the path
+
+
 @boundary
 def loads(data: bytes | bytearray | memoryview) -> CompiledModel:
     """The model in `data`. Bytes are not copied: arrays are views of them. Raises as `load`."""
@@ -65,6 +75,8 @@ def dump(model: Any, path: str | os.PathLike[str]) -> None:
 
     Raises NotFound, PermissionDenied or Unknown when the file cannot be written, else as `dumps`.
     """
+    from ...support.whole_file import write_whole
+
     file = file_path(path)
     write_whole(file, _pieces(model))
 
