@@ -18,7 +18,6 @@ The modules that commands import before the working folder leaves sys.path keep 
 
 from __future__ import annotations
 
-from collections import namedtuple
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
@@ -28,14 +27,13 @@ T = TypeVar("T")
 
 _MADE_BY_NAMEDTUPLE = frozenset((
     "__new__", "__slots__", "__getnewargs__", "_fields", "_field_defaults", "_make", "_replace", "_asdict"))
-_OF_THE_BODY = frozenset(("__module__", "__qualname__", "__annotations__", "__orig_bases__"))
 
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
     from typing import NamedTuple
 else:
-    from .field_classes import dataclass
+    from .field_classes import dataclass, make_named_tuple
 
     class _NamedTupleType(type):
         """Turns the body of a class into a named tuple."""
@@ -50,14 +48,8 @@ else:
             with_default = [key for key in annotations if key in body]
             if with_default != list(annotations)[len(annotations) - len(with_default):]:
                 raise TypeError(f"{name}: a field without default follows one with a default")
-            defaults = [body[key] for key in with_default]
-            made = namedtuple(name, annotations, defaults=defaults, module=body["__module__"])
-            made.__annotations__ = made.__new__.__annotations__ = annotations
-            made.__qualname__ = body["__qualname__"]
-            for key, value in body.items():
-                if key not in _OF_THE_BODY and key not in annotations:
-                    setattr(made, key, value)
-            return made
+            own = {key: value for key, value in body.items() if key not in annotations and key != "__orig_bases__"}
+            return make_named_tuple(name, annotations, {key: body[key] for key in with_default}, own)
 
     class NamedTuple(metaclass=_NamedTupleType):
         """The base of a named tuple."""
