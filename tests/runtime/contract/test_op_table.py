@@ -9,6 +9,7 @@ from heald.api import InvalidArgument, MetadataRule, OpCost, OpSpec, OpTable, dt
 from heald.errors import NotFound, PluginError
 from heald.runtime.contract.hookspecs import Contribution, OpRegistrar
 from heald.runtime.contract.op import infer
+from heald.runtime.contract.op_table import bisect_row
 from heald.runtime.host.registries import Registries
 from heald_tf_ops.plugin import OPS
 
@@ -145,3 +146,33 @@ def test_the_error_of_an_unknown_op_names_the_command_that_installs_op_sets(tmp_
     with pytest.raises(NotFound) as caught:
         registries(mine=table(tmp_path, Op=FLOAT)).ops.get("MatMul")
     assert "heald-tf-ops" not in str(caught.value)
+
+
+def test_bisection_finds_each_row_of_a_table_in_order():
+    content = OPS.rows.read_bytes()
+    rows = dict(line.split(b"\t", 1) for line in content.splitlines()[1:])
+    assert {name: bisect_row(content, name) for name in rows} == rows
+    strangers = [b"", b"!", b"AA", b"Conv2DD", b"# Signatures", b"zzz", b"\xff", *(name[:-1] for name in rows)]
+    assert all(bisect_row(content, name) is None for name in strangers if name not in rows)
+
+
+@pytest.mark.parametrize("content", [b"", b"# ops", b"# ops\n", b"# ops\nA", b"# ops\n\n\nA\tx"])
+def test_bisection_ends_on_any_file(content):
+    assert bisect_row(content, b"B") is None
+    assert bisect_row(content, b"A") in (None, b"", b"x")
+
+
+@pytest.mark.parametrize("names", [["A", "B", "C"], ["C", "A", "B"], ["B", "C", "A"]])
+def test_rows_are_found_in_any_order(tmp_path, names):
+    ops = table(tmp_path, **{name: FLOAT if name == "B" else HALF for name in names})
+    assert [ops[f"My>{name}"].inputs[0].dtype.name for name in "ABC"] == ["float16", "float32", "float16"]
+    assert ("My>D" in ops, 3 in ops, "My>\udc80" in ops) == (False, False, False)
+    with pytest.raises(KeyError):
+        ops["My>D"]
+
+
+def test_an_op_of_a_table_in_order_is_found_without_dividing_all_rows(tmp_path):
+    ops = table(tmp_path, A=FLOAT, B=HALF)
+    assert "My>B" in ops
+    assert "_rows" not in vars(ops)
+    assert list(ops) == ["My>A", "My>B"]

@@ -10,6 +10,9 @@ The object has these keys, all optional:
     for_effect                 true where the outputs only repeat the inputs, or are a record for tools: `heald.load`
                                takes none as a result
     deprecated                 the GraphDef version from which on the op is refused
+
+A row is found by bisection where the lines come in the order of their names' bytes. A name that bisection misses is
+looked for among all rows, which are then divided: 1.5 ms for TensorFlow's ops.
 """
 
 from __future__ import annotations
@@ -61,7 +64,9 @@ class OpTable(Mapping[str, OpDef]):
 
     def __getitem__(self, name: str) -> OpDef:
         """The op's signature. Raises KeyError, and PluginError for a row that cannot be decoded."""
-        row = self._rows[name]
+        row = self._row(name)
+        if row is None:
+            raise KeyError(name)
         try:
             return _decode(name, json.loads(row))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -69,7 +74,7 @@ class OpTable(Mapping[str, OpDef]):
                               hint="install the plugin again") from error
 
     def __contains__(self, name: object) -> bool:
-        return name in self._rows
+        return isinstance(name, str) and self._row(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -101,16 +106,56 @@ class OpTable(Mapping[str, OpDef]):
         """The tier of each op that real graphs were found to have."""
         return {} if self.tiers is None else {op: int(tier) for op, tier in _lines(self.tiers)}
 
+    def _row(self, name: str) -> str | None:
+        if "_rows" not in self.__dict__ and name not in self._found_rows:
+            try:
+                row = bisect_row(self._content, name.encode())
+                if row is not None:
+                    self._found_rows[name] = row.decode()
+            except UnicodeError:
+                pass  # the search of all rows tells of it
+        return self._found_rows.get(name) or self._rows.get(name)
+
+    @cached_property
+    def _found_rows(self) -> dict[str, str]:
+        """The rows that bisection has found."""
+        return {}
+
+    @cached_property
+    def _content(self) -> bytes:
+        return _read(self.rows)
+
     @cached_property
     def _rows(self) -> Mapping[str, str]:
         return dict(_lines(self.rows))
 
 
+def bisect_row(content: bytes, name: bytes) -> bytes | None:
+    """The row of a name, without a look at all lines. None for a name that is missing, or out of order."""
+    low, high = content.find(b"\n") + 1, len(content)
+    while low < high:
+        start = content.rfind(b"\n", low, (low + high) // 2) + 1 or low
+        end = content.find(b"\n", start)
+        end = len(content) if end < 0 else end
+        found, _, row = content[start:end].partition(b"\t")
+        if found == name:
+            return row
+        low, high = (end + 1, high) if found < name else (low, start)
+    return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"the op table '{path}' cannot be read: {error}", hint="install the plugin again") from error
+
+
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """The lines below the comment, divided at the first tab. Raises PluginError for a file that cannot be read."""
     try:
-        lines = path.read_text("utf-8").splitlines()[1:]
-    except (OSError, UnicodeDecodeError) as error:
+        lines = _read(path).decode().splitlines()[1:]
+    except UnicodeDecodeError as error:
         raise PluginError(f"the op table '{path}' cannot be read: {error}", hint="install the plugin again") from error
     return ((name, row) for name, _, row in (line.partition("\t") for line in lines))
 
