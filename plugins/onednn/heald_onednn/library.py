@@ -44,6 +44,7 @@ class Library:
             raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=install_hint(PACKAGE))
         self.revision = f"{self.version} {ffi.string(found_version.hash).decode()[:12]}"
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
+        self._kinds: dict[str, tuple[Any, Any]] = {}  # by kind of object: the type of a pointer to it, its end
         self.threads: int = self.c.omp_get_max_threads()
         self.spins_by_load = spins_by_load
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
@@ -55,7 +56,10 @@ class Library:
 
         Raises Unimplemented for arguments that the library refuses, or that are wider than its types.
         """
-        result = self.ffi.new(f"dnnl_{kind}_t *")
+        if kind not in self._kinds:
+            self._kinds[kind] = self.ffi.typeof(f"dnnl_{kind}_t *"), getattr(self.c, f"dnnl_{kind}_destroy")
+        pointer, destroy = self._kinds[kind]
+        result = self.ffi.new(pointer)
         try:
             status = create(result, *arguments)
         except OverflowError as error:
@@ -63,7 +67,7 @@ class Library:
         if status == self.c.dnnl_invalid_arguments:
             raise errors.Unimplemented(f"oneDNN {self.version} takes no such {kind}")
         self.check(status, kind)
-        return self.ffi.gc(result[0], getattr(self.c, f"dnnl_{kind}_destroy"))
+        return self.ffi.gc(result[0], destroy)
 
     def check(self, status: int, what: str) -> None:
         """Raise Unimplemented, ResourceExhausted or Internal for a status other than success."""

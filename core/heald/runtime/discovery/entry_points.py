@@ -33,10 +33,10 @@ def plugin_distributions(only: Collection[str] | None = None) -> list[Distributi
     """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
     only_names = None if only is None else set(map(normalized_name, only))
     distributions: dict[str, Distribution | None] = {}
-    for folder in _metadata_folders():
-        name = normalized_name(folder.stem.partition("-")[0])
+    for entry, folder in _metadata_folders():
+        name = normalized_name(folder.rpartition(".")[0].partition("-")[0])
         if name not in distributions and (only_names is None or name in only_names):
-            distributions[name] = _distribution(folder)
+            distributions[name] = _distribution(Path(entry, folder))
     return [distribution for distribution in distributions.values() if distribution is not None]
 
 
@@ -63,7 +63,8 @@ def asks_newer_core(requirement: str, core_version: str) -> bool:
     return lowest is not None and _release(core_version) < _release(lowest[2])
 
 
-def _metadata_folders() -> Iterator[Path]:
+def _metadata_folders() -> Iterator[tuple[str, str]]:
+    """Yield the entries of sys.path with the names of the folders of metadata in them."""
     for entry in sys.path:
         if is_working_folder(entry):
             continue
@@ -71,7 +72,7 @@ def _metadata_folders() -> Iterator[Path]:
             names = os.listdir(entry)  # noqa: PTH208 - a Path for each of a thousand files is slow
         except OSError:
             continue  # the folder is missing, or is an archive
-        yield from (Path(entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))
+        yield from ((entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))
 
 
 def _distribution(folder: Path) -> Distribution | None:

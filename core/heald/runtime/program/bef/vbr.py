@@ -50,6 +50,9 @@ class SectionReader:
 
     def vbr(self) -> int:
         data, at = self.data, self.at
+        if at < len(data) and (byte := data[at]) < 0x80:  # most numbers: a file has thousands
+            self.at = at + 1
+            return byte
         stop = min(len(data), at + _LONGEST_NUMBER_BYTES)
         number = 0
         while at < stop:
