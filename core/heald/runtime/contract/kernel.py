@@ -434,7 +434,8 @@ class KernelRegistry:
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
         self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
-        self._awaited: set[tuple[str, str]] = set()  # (op, device type) of the families that are not registered yet
+        self._awaited: set[tuple[str, str, str]] = set()  # (op, device type, plugin) of the families not registered yet
+        self._late: dict[str, set[str]] = {}  # plugins with families, by device type
         self._ready: set[str] = set()  # device types whose packs are all registered
         self._displaced: set[tuple[str, ...]] = set()  # (device type, pack, pack) that were noted
         self._to_tell: list[str] = []
@@ -474,10 +475,14 @@ class KernelRegistry:
             self._waiting += [pack for pack in self._loaded if pack.device_type == device_type]
             self._keep_ready()
 
-    def candidates(self, op: str, device_type: str) -> list[KernelDef]:
+    def candidates(self, op: str, device_type: str, plugin: str | None = None) -> list[KernelDef]:
         """The kernels that may serve `op` on this device type over dense tensors, best first. The pack that config
-        chooses comes first, then the highest priority, then the name of the pack."""
-        self._load_for(op, device_type)
+        chooses comes first, then the highest priority, then the name of the pack.
+
+        `plugin`: the kernels of this plugin are needed. Those of other plugins may be missing: their families are not
+        registered for this call.
+        """
+        self._load_for(op, device_type, plugin)
         return self._kernels.get((op, device_type), [])
 
     def of_layouts(self, op: str, device_type: str) -> list[KernelDef]:
@@ -486,11 +491,12 @@ class KernelRegistry:
         self._load_for(op, device_type)
         return self._of_layouts.get((op, device_type), [])
 
-    def _load_for(self, op: str, device_type: str) -> None:
+    def _load_for(self, op: str, device_type: str, plugin: str | None = None) -> None:
         if device_type not in self._ready:
             self.load(device_type)
-        if (op, device_type) in self._awaited:
-            self._load_families(op, device_type)
+        for late in self._late.get(device_type, ()) if plugin is None else (plugin,):
+            if (op, device_type, late) in self._awaited:
+                self._load_families(op, device_type, late)
         self._raise_refused()
 
     def _raise_refused(self) -> None:
@@ -516,8 +522,8 @@ class KernelRegistry:
 
     def loaded_kernels(self) -> Iterable[KernelDef]:
         """Every kernel of the device types that were asked for so far. All their families are registered first."""
-        for op, device_type in sorted(self._awaited):
-            self._load_families(op, device_type)
+        for op, device_type, plugin in sorted(self._awaited):
+            self._load_families(op, device_type, plugin)
         return [kernel for rivals in self._kernels.values() for kernel in rivals]
 
     def conflicts(self) -> list[Conflict]:
@@ -552,21 +558,23 @@ class KernelRegistry:
         self._families = [family for family in self._families if family[0].device_type in self._ready]
         self._awaited = {awaited for awaited in self._awaited if awaited[1] in self._ready}
 
-    def _load_families(self, op: str, device_type: str) -> None:
-        """Register the families that have kernels for an op, and all families that share ops with them. Families are
-        registered in their order, which decides between kernels of equal rank."""
+    def _load_families(self, op: str, device_type: str, plugin: str) -> None:
+        """Register the families of a plugin that have kernels for an op, and all that share ops with them. Families are
+        registered in their order, which decides between kernels of equal rank: those of one pack."""
         with self._lock:
+            families = [family for family in self._families
+                        if family[0].device_type == device_type and family[0].plugin == plugin]
             ops, count = {op}, 0
             while count < len(ops):
                 count = len(ops)
-                for pack, theirs in self._families:
-                    if pack.device_type == device_type and not ops.isdisjoint(theirs):
+                for _, theirs in families:
+                    if not ops.isdisjoint(theirs):
                         ops |= theirs
-            for pack, theirs in [*self._families]:
-                if pack.device_type == device_type and theirs <= ops:
+            for pack, theirs in families:
+                if theirs <= ops:
                     self._register(pack)
                     self._families.remove((pack, theirs))
-            self._awaited -= {(family_op, device_type) for family_op in ops}
+            self._awaited -= {(family_op, device_type, plugin) for family_op in ops}
         self._warn_of_changes()
 
     def _warn_of_changes(self) -> None:
@@ -593,7 +601,8 @@ class KernelRegistry:
             return
         for ops, register in kernels.families:
             self._families.append((pack._replace(register=register), frozenset(ops)))
-            self._awaited.update((op, pack.device_type) for op in ops)
+            self._awaited.update((op, pack.device_type, pack.plugin) for op in ops)
+            self._late.setdefault(pack.device_type, set()).add(pack.plugin)
         for kernel in kernels.added:
             by_op = self._of_layouts if kernel.layouts else self._kernels
             rivals = by_op.setdefault((kernel.op, pack.device_type), [])

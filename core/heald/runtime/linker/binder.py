@@ -41,7 +41,7 @@ class Binder(NamedTuple):
     call: Call
     op: OpDef
     rule: MetadataRule | None
-    candidates: tuple[KernelDef, ...]
+    candidates: Sequence[KernelDef]
     device: Device
     device_name: str
     prepared: dict[Any, Any]

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import overload
+
 from ...errors import Unimplemented
 from ..contract.device import Device
+from ..contract.kernel import KernelDef
+from ..contract.op import Attrs
 from ..host.host import Host
 from ..program.host_program import HOST, Call, ProgramDef
 from .binder import Binder
 from .link_context import LinkContext
+
+
+class Successors(Sequence[KernelDef]):
+    """A kernel and those that are asked after it, in order. They are looked for when it has declined.
+
+    A compiled model names the plugin of each call's kernel, so a start registers no kernels of other plugins.
+    """
+
+    def __init__(self, first: KernelDef, find_all: Callable[[], Sequence[KernelDef]], attrs: Attrs) -> None:
+        self._first, self._find_all, self._attrs = first, find_all, attrs
+
+    @cached_property
+    def _kernels(self) -> tuple[KernelDef, ...]:
+        kernels = self._find_all()
+        begin = next(index for index, kernel in enumerate(kernels) if kernel is self._first)
+        return self._first, *(kernel for kernel in kernels[begin + 1 :]
+                              if kernel.host == self._first.host and kernel.refuses(self._attrs) is None)
+
+    def __iter__(self) -> Iterator[KernelDef]:
+        yield self._first
+        yield from self._kernels[1:]
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    @overload
+    def __getitem__(self, index: int) -> KernelDef: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[KernelDef]: ...
+
+    def __getitem__(self, index: int | slice) -> KernelDef | Sequence[KernelDef]:
+        return self._first if index == 0 else self._kernels[index]
 
 
 class Candidates:
@@ -36,16 +75,15 @@ class Candidates:
             ops = self._host.registries.ops
             op = ops.get(call.op)
             device, name = self.devices[call.stream], self.names[call.stream]
+            registry = self._host.registries.kernels
             kernels = [(k, k.refuses(call.attrs))
-                       for k in self._host.registries.kernels.candidates(call.op, device.type)]
-            candidates = [k for k, refusal in kernels if refusal is None]
-            named = next((k for k in candidates if k.pack == call.pack), None)
+                       for k in registry.candidates(call.op, device.type, call.pack) if k.pack == call.pack]
+            named = next((k for k, refusal in kernels if refusal is None), None)
             if named is None:
-                why = "".join(f": {refusal}" for k, refusal in kernels if k.pack == call.pack)
+                why = "".join(f": {refusal}" for _, refusal in kernels)
                 raise Unimplemented(f"no kernel {call.code} on {name}{why}", node=call.node, op=call.op, device=name,
                                     hint="'heald plugins' lists the packs")
-            same = tuple(k for k in candidates[candidates.index(named):]
-                         if k.host == named.host)
+            same = Successors(named, partial(registry.candidates, call.op, device.type), call.attrs)
             self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._context.prepared,
                                         self._host.memory, self._context.resources.get, self._function,
                                         self._host.debug.poison, self._context.resources.files or self._host.files,
