@@ -25,7 +25,7 @@ OPS = (*CHAINED, *NORMALISATIONS, ROUNDING)
 SWISH = "Swish"  # x * Sigmoid(factor * x), of two nodes or three
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Epilogue:
     """y = steps(product * scale + bias): scale and bias have one number per channel, or are None."""
 

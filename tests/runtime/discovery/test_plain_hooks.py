@@ -43,13 +43,13 @@ def module_of(source: str) -> ModuleType:
 @pytest.mark.parametrize("kind", PLAIN)
 def test_plain_hooks_are_those_that_pluggy_finds(kind):
     module = module_of(PLAIN[kind])
-    hooks = plugin_module._plain_hooks(module)
-    assert hooks == plugin_module._hooks_by_pluggy(module, "mine")
+    hooks = plugin_module.plain_hooks(module)
+    assert hooks == plugin_module.hooks_by_pluggy(module, "mine")
 
 
 @pytest.mark.parametrize("kind", OTHER)
 def test_every_other_hook_is_left_to_pluggy(kind):
-    assert plugin_module._plain_hooks(module_of(OTHER[kind])) is None
+    assert plugin_module.plain_hooks(module_of(OTHER[kind])) is None
 
 
 def test_the_mark_is_that_of_pluggy():

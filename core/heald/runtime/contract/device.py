@@ -172,7 +172,7 @@ class DeviceName(NamedTuple):
             return cls(type=short["type"].upper(), index=_index(short["index"]))
         name = cls()
         for part in text.split("/")[1:] if text.startswith("/") else (text,) if text else ():
-            match = _PART.fullmatch(part)
+            match = re.fullmatch(_PART, part, re.ASCII)
             if match is None:
                 hint = "write it as CPU:0 or /job:localhost/replica:0/task:0/device:CPU:0"
                 raise InvalidArgument(f"'{text}' is not a device name", device=text, hint=hint)
@@ -210,10 +210,9 @@ class DeviceName(NamedTuple):
 
 
 _SHORT = re.compile(r"/?(?P<type>(?!job:|replica:|task:|device:)[A-Za-z_]\w*):(?P<index>\d{1,9}|\*)", re.ASCII)
-_PART = re.compile(
+_PART = (  # compiled when it is first used: a start meets short names alone
     r"job:(?P<job>[A-Za-z_]\w*)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
-    r"|(device:)?(?P<type>[A-Za-z_]\w*)(:(?P<index>\d{1,9}|\*))?",
-    re.ASCII,
+    r"|(device:)?(?P<type>[A-Za-z_]\w*)(:(?P<index>\d{1,9}|\*))?"
 )
 
 

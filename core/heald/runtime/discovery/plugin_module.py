@@ -127,11 +127,11 @@ def _hooks(module: ModuleType, plugin_id: str) -> HookTable:
 
     Pluggy checks the hooks, unless all are plain. Its import and checks take as long as the hooks of three plugins.
     """
-    plain = _plain_hooks(module)
-    return _hooks_by_pluggy(module, plugin_id) if plain is None else plain
+    plain = plain_hooks(module)
+    return hooks_by_pluggy(module, plugin_id) if plain is None else plain
 
 
-def _plain_hooks(module: ModuleType) -> HookTable | None:
+def plain_hooks(module: ModuleType) -> HookTable | None:
     """The hooks of a module whose hooks are functions of `registry` and, optionally, `config`, marked without options.
     None for any other module."""
     hooks: HookTable = {}
@@ -151,7 +151,7 @@ def _plain_hooks(module: ModuleType) -> HookTable | None:
     return hooks
 
 
-def _hooks_by_pluggy(module: ModuleType, plugin_id: str) -> HookTable:
+def hooks_by_pluggy(module: ModuleType, plugin_id: str) -> HookTable:
     import pluggy
 
     manager = pluggy.PluginManager(PLUGGY_PROJECT)

@@ -8,7 +8,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `install`: Every command that installs a distribution.
 `time_limit`: The end of waiting for a plugin's code.
 `unraisable`: The report of exceptions that no caller can receive.
-`records`: Classes of fields that cost little to make at import.
+`records`: Classes of fields that cost little to make at import. `field_classes`: The makers of their methods.
 `gc_pause`: No garbage collection while a graph is read and prepared.
 `mapped_file`: Bytes of files, read or mapped, and the detection of files that change.
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.
