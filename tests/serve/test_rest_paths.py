@@ -83,7 +83,7 @@ def test_a_path_is_matched_whole_with_its_query(client, method, path, status, te
 
 
 def test_a_path_elsewhere_is_a_page(client):
-    for path in ("/", "/v3", "/v1", "/favicon.ico", "/v1x/models"):
+    for path in ("/v3", "/v1", "/pages", "/favicon.ico", "/v1x/models"):
         answer = client.ask("GET", path)
         assert (answer.status, answer.headers["content-type"]) == (404, "text/html")
         assert b"<HTML>" in answer.body

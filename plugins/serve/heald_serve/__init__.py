@@ -6,6 +6,7 @@ A request passes four layers. Each knows the layer below it, and none above.
     rest/      TensorFlow Serving's REST interface: paths, JSON, statuses
     grpc/      its gRPC, on a server and a port of its own
     v2/        the Open Inference Protocol, on both servers
+    page/      the page at /, for people
     predict    the neutral core: a leased version and named arrays -> a future of named arrays
     models/    versions of models: found, loaded, warmed up, served, drained
 

@@ -18,7 +18,7 @@ from heald.errors import FailedPrecondition, InvalidArgument, of_system
 
 from .access_log import access_writer
 from .batching import Batchers
-from .http.application import Application
+from .http.application import PROBES, Application
 from .http.guards import Guards
 from .http.listener import BACKLOG, HttpListener, make_listener
 from .http.messages import Request, Response, Route, error_body
@@ -29,6 +29,7 @@ from .models.loaded_runtime import served_runtime
 from .models.manager_thread import ManagerThread
 from .models.model_config import read_model_configs
 from .models.model_manager import Loader, ModelManager, Report
+from .page.page_api import FOLDER, PageApi, open_paths
 from .predict import Predictor
 from .rest.rest_api import RestApi
 from .settings import Settings
@@ -121,6 +122,9 @@ class ModelServer:
         inference_api = InferenceApi(self.inference, self._conversions, seconds=self.settings.rest_seconds)
         routes: dict[str, Route] = {"/v1/": rest_api, "/v2": inference_api, "/v2/": inference_api,
                                     "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
+        if self.settings.options["page"]:
+            page = PageApi(self.manager, self._runtime.host, self.settings.options, self._conversions)
+            routes |= {"/": page, FOLDER: page}
         if self.settings.metrics_path is not None:
             routes[self.settings.metrics_path] = serving_metrics
         return routes
@@ -130,7 +134,8 @@ class ModelServer:
         return Application(
             self.routes(), Guards(self.settings.allowed_hosts, self.settings.token), memory=self._runtime.host.memory,
             most_body_bytes=options["max_body_bytes"], allows_origins=options["rest_api_enable_cors_support"],
-            on_answer=access_writer(options["access_log"]))
+            on_answer=access_writer(options["access_log"]),
+            open_paths=(open_paths() if options["page"] else frozenset()) | PROBES)
 
     def _make_grpc_server(self) -> GrpcServer | None:
         """The gRPC server, or None where no port and no socket is asked for."""

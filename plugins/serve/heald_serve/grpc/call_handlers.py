@@ -113,7 +113,7 @@ class CallHandlers:
     def _check_caller(self, context: Any, *, needs_token: bool) -> None:
         headers = {name.encode(): value if isinstance(value, bytes) else value.encode()
                    for name, value in context.invocation_metadata() or ()}
-        refusal = self._guards.refusal(headers, is_probe=not needs_token)
+        refusal = self._guards.refusal(headers, is_open=not needs_token)
         if refusal is not None:
             raise refusal
 

@@ -6,7 +6,7 @@ TensorFlow Serving's own paths begin with /v1/. An unknown path gets the status 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -18,9 +18,10 @@ from .messages import Request, Response, Route, error_response, headers_of
 from .protocol import ON_DISCONNECT
 
 NOT_FOUND_PAGE = b"<HTML><HEAD><TITLE>404 Not Found</TITLE></HEAD><BODY><H1>Not Found</H1></BODY></HTML>\n"
+NOT_MODIFIED = 304
 TRACE_HEADERS = (b"x-request-id", b"traceparent")
 _TRACE = re.compile(rb"[\x21-\x7e]{1,200}")
-PROBES = ("/livez", "/readyz")
+PROBES = frozenset(("/livez", "/readyz"))
 CORS = ((b"access-control-allow-origin", b"*"), (b"access-control-allow-methods", b"POST, GET"),
         (b"access-control-allow-headers", b"Content-Type"))
 
@@ -41,17 +42,19 @@ class Application:
     """`routes`: by exact path, or by prefix where the key ends in a slash; the longest key counts.
 
     `memory`: the budget of bodies, with `take` and `give_back`. `on_answer` gets an AccessRecord of each request.
+    `open_paths` need no token.
     """
 
     def __init__(
         self, routes: Mapping[str, Route], guards: Guards, *, memory: Any, most_body_bytes: int,
         allows_origins: bool = False, on_answer: Callable[[AccessRecord], None] | None = None,
+        open_paths: Collection[str] = PROBES,
     ) -> None:
         self._exact = {path: route for path, route in routes.items() if not path.endswith("/") or path == "/"}
         self._prefixes = sorted(((path, route) for path, route in routes.items() if path.endswith("/") and path != "/"),
                                 key=lambda row: -len(row[0]))
         self._guards, self.memory, self._most_body_bytes = guards, memory, most_body_bytes
-        self._allows_origins, self._on_answer = allows_origins, on_answer
+        self._allows_origins, self._on_answer, self._open_paths = allows_origins, on_answer, open_paths
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -76,7 +79,7 @@ class Application:
 
     async def _answer(self, request: Request) -> Response:
         path = request.target.partition("?")[0]
-        refusal = self._guards.refusal(request.headers, is_probe=path in PROBES)
+        refusal = self._guards.refusal(request.headers, is_open=path in self._open_paths)
         if refusal is not None:
             return error_response(refusal)
         if request.method == "OPTIONS":
@@ -102,8 +105,9 @@ class Application:
         return next((route for prefix, route in self._prefixes if lowered.startswith(prefix)), None)
 
     async def _send(self, send: Any, response: Response, request: Request) -> None:
-        headers = [(b"content-type", response.content_type.encode()),
-                   (b"content-length", str(len(response.body)).encode()), *response.headers]
+        headers = [(b"content-type", response.content_type.encode()), *response.headers]
+        if response.status != NOT_MODIFIED:  # its length would be that of the body it leaves out
+            headers.append((b"content-length", str(len(response.body)).encode()))
         if self._allows_origins:
             headers += CORS
         headers += [(name, request.headers[name]) for name in TRACE_HEADERS

@@ -23,12 +23,12 @@ class Guards:
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._token = token.encode()
 
-    def refusal(self, headers: Mapping[bytes, bytes], *, is_probe: bool = False) -> HealdError | None:
-        """The reason why this request is refused, or None. A probe needs no token."""
+    def refusal(self, headers: Mapping[bytes, bytes], *, is_open: bool = False) -> HealdError | None:
+        """The reason why this request is refused, or None. An open path needs no token."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if self._hosts is not None and _PORT.sub("", host) not in self._hosts:
             return PermissionDenied(f"the server has no name '{host}'", hint="--allowed_hosts adds names")
-        if not self._token or is_probe:
+        if not self._token or is_open:
             return None
         scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer" and hmac.compare_digest(credentials.strip(), self._token):

@@ -211,6 +211,11 @@ class ModelManager:
         """True for a model that is, or was, served."""
         return name in self._servables
 
+    def labels(self, name: str) -> dict[str, int]:
+        """The labels of a model, each with its version."""
+        with self._lock:
+            return dict(self._labels.get(name, {}))
+
     def is_ready(self) -> bool:
         """True when every model has an available version."""
         with self._lock:

@@ -1,0 +1,77 @@
+"""The documents of the page: the state of the server, which it polls, and the signatures of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import heald
+from heald.api import TensorInfo
+
+from ..models.model_manager import ModelManager
+from ..models.servable import Lease
+from .class_labels import class_labels
+
+FEWEST_CLASSES = 2
+
+
+def models_document(manager: ModelManager) -> list[dict[str, Any]]:
+    """Each model with its versions, the highest first."""
+    return [{"name": name, "versions": _versions(manager, name)} for name in manager.served_names()]
+
+
+def _versions(manager: ModelManager, name: str) -> list[dict[str, Any]]:
+    labels = manager.labels(name)
+    if not manager.has(name):  # a model of the list whose versions were not looked for yet
+        return []
+    return [{"version": str(row.version), "state": row.state, "error": "" if row.error is None else str(row.error),
+             "labels": sorted(label for label, version in labels.items() if version == row.version)}
+            for row in manager.statuses(name)]
+
+
+def machine_document(host: Any) -> dict[str, Any]:
+    """Devices and memory of a host. No device is scanned: that may take seconds, and the memory of a GPU."""
+    device_types = host.preference()
+    scanned = [device_type for device_type in device_types if host.is_scanned(device_type)]
+    stats = host.memory.stats()
+    return {
+        "devices": [_device(record) for device_type in scanned for record in host.records(device_type)],
+        "unused_device_types": [device_type for device_type in device_types if device_type not in scanned],
+        "memory": {"in_use": stats.in_use, "peak": stats.peak, "arrays": stats.buffers, "limit": host.memory.limit}}
+
+
+def _device(record: Any) -> dict[str, Any]:
+    attributes = {key: str(value) for key, value in record.attributes.items()
+                  if isinstance(value, str | int | float) and key != "memory"}
+    memory = record.attributes.get("memory")
+    return {"name": record.name, "plugin": record.plugin, "status": record.status, "reason": record.reason,
+            "remedy": record.remedy, "memory": memory if isinstance(memory, int) else None, "attributes": attributes}
+
+
+def server_document(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"version": heald.__version__, "batches": bool(options["enable_batching"]),
+            "run_threads": options["rest_api_num_threads"], "most_queued": options["max_queued_requests"],
+            "most_connections": options["max_connections"], "most_body_bytes": options["max_body_bytes"],
+            "grpc_port": options["port"]}
+
+
+def version_document(lease: Lease) -> dict[str, Any]:
+    """The signatures of a version, and the labels of classes by their number."""
+    counts = {info.meta.shape[-1] for signature in lease.signatures.values() for info in signature.outputs.values()
+              if info.meta.shape}
+    labels = class_labels(lease.path, {count for count in counts if count is not None and count >= FEWEST_CLASSES})
+    return {"name": lease.name, "version": str(lease.version),
+            "signatures": [{"name": name, "method": signature.method.rpartition("/")[2],
+                            "inputs": _tensors(signature.inputs), "outputs": _tensors(signature.outputs)}
+                           for name, signature in lease.signatures.items()],
+            "class_labels": {str(count): names for count, names in labels.items()}}
+
+
+def _tensors(infos: Mapping[str, TensorInfo]) -> list[dict[str, Any]]:
+    return [{"name": name, "type": info.meta.dtype.name, "shape": _shape(info.meta.shape)}
+            for name, info in infos.items()]
+
+
+def _shape(shape: Sequence[int | None] | None) -> list[int] | None:
+    """The sizes, -1 for any; None for an unknown rank."""
+    return None if shape is None else [-1 if size is None else size for size in shape]
