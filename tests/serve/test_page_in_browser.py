@@ -11,10 +11,13 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from harness.chromium import Browser, find_chromium
-from harness.serve_models import echo, infos, signature, start_server
+from harness.serve_models import echo, infos, settings_of, signature, start_server
 from heald.api import TensorInfo, TensorMetadata, dtypes
+from heald.errors import DataLoss
 from heald_serve.models.load_version import LoadSettings, load_version
+from heald_serve.models.model_config import ModelConfig, VersionPolicy
 from heald_serve.models.served_model import CLASSIFY, REGRESS
+from heald_serve.server import ModelServer
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 PROGRAM = find_chromium()
@@ -36,6 +39,7 @@ def classify_texts(text):
 
 IMAGE = shaped(image=("float32", (None, None, None, 3)))
 NUMBERS = shaped(a=("int64", ()), b=("float64", (None, 2)), c=("bool", (None,)))
+FEATURES = shaped(**{f"feature_{number}": ("float32", (None, 1)) for number in range(6)})
 EXAMPLES = signature(infos(inputs="string"), infos(classes="string", scores="float32"), lambda inputs: (
     np.array([[b"cat", b"dog"]] * len(inputs), object), np.float32([[0.25, 0.75]] * len(inputs))), method=CLASSIFY)
 EXAMPLES |= signature(infos(inputs="string"), infos(outputs="float32"), lambda inputs: np.float32([1.5] * len(inputs)),
@@ -50,6 +54,7 @@ MODELS = {
     "bytes": signature(shaped(x=("uint8", (None, 8, 8, 1))), shaped(y=("uint8", (None, 8, 8, 1))), lambda x: x),
     "numbers": signature(NUMBERS, NUMBERS, lambda a, b, c: (a, b, c)),
     "examples": EXAMPLES,
+    "features": signature(FEATURES, shaped(sum=("float32", (None, 1))), lambda **arrays: sum(arrays.values())),
     "embedding": signature(infos(x="string"), shaped(vector=("float32", (None, 300))),
                            lambda x: np.linspace(-1, 1, 300, dtype="f")[None]),
 }
@@ -255,6 +260,15 @@ def test_numbers_keep_all_their_digits(browser, server):
     assert texts_of(browser, ".bar-value, .answer td") == ["0.1", "NaN"]
 
 
+def test_many_single_values_take_a_line_each(browser, server):
+    open_view(browser, server, "models/features", "table.cells")
+    assert browser.value("document.querySelectorAll('.compact').length") == 6
+    fill(browser, ".compact:last-child input", "2.5")
+    submit(browser)
+    assert answer_of(browser) == {"outputs": [[2.5]]}
+    assert texts_of(browser, ".single") == ["2.5"]
+
+
 @pytest.mark.parametrize(("text", "fault"), [("1.5", "'1.5' is no whole number."), ("", "'' is no whole number.")])
 def test_a_value_that_does_not_fit_is_told_at_its_place(browser, server, text, fault):
     open_view(browser, server, "models/numbers", "table.cells")
@@ -376,3 +390,48 @@ def test_the_page_tells_when_the_server_is_gone(browser, start):
     browser.wait_for("document.getElementById('condition').innerText === 'ready'")
     server.close()
     browser.wait_for("document.getElementById('condition').innerText === 'no answer'")
+
+
+@pytest.fixture
+def versions(tmp_path):
+    """A server of two versions with a label, and a third that fails to load when its folder comes."""
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+
+    def load(path):
+        if path.name == "3":
+            raise DataLoss("<i>broken</i>")
+        return signature(infos(x="string"), infos(y="string"), lambda x: np.array([path.name.encode()], object))
+
+    config = ModelConfig("model", tmp_path, VersionPolicy("all"), {"stable": 1})
+    server = ModelServer(settings_of([], models=[config], max_num_load_retries=0, file_system_poll_wait_seconds=1,
+                                     allow_version_labels_for_unavailable_models=True), loader=load)
+    server.start()
+    yield server, tmp_path
+    server.close()
+
+
+def test_a_version_is_chosen_and_a_new_one_leaves_the_input_alone(browser, versions):
+    server, folder = versions
+    open_view(browser, server, "models/model", "textarea")
+    fill(browser, "textarea", "a")
+    submit(browser)
+    assert answer_of(browser) == {"outputs": ["2"]}
+    (folder / "3").mkdir()
+    browser.wait_for("document.querySelector('.version.bad .fault')")
+    (folder / "4").mkdir()
+    browser.wait_for("document.querySelectorAll('.version').length === 4 && "
+                     "document.querySelector('.version').innerText.includes('available')")
+    assert "<i>broken</i>" in "".join(texts_of(browser, ".version.bad .fault"))
+    assert browser.value("document.querySelector('textarea').value") == "a"
+    browser.value("document.querySelector('.json').remove()")
+    submit(browser)
+    assert answer_of(browser) == {"outputs": ["4"]}
+    browser.value("""(() => { const select = document.querySelector('.detail-head select'); select.value = '1';
+        select.dispatchEvent(new Event('change')); })()""")
+    browser.wait_for("location.hash === '#/models/model/1' && document.querySelector('textarea').value === ''")
+    assert texts_of(browser, ".detail-head option:checked") == ["1 (stable)"]
+    fill(browser, "textarea", "a")
+    submit(browser)
+    assert answer_of(browser) == {"outputs": ["1"]}
+    assert "/v1/models/model/versions/1:predict" in browser.value("document.querySelector('.curl pre').textContent")

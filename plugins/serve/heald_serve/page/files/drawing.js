@@ -2,7 +2,7 @@
 //
 // A stroke is a list of points in the canvas's own units. The pixels are averages over blocks of a finer canvas, so a
 // thin line becomes faint and does not fall between two pixels. Data sets of digits have their digits in the middle, of
-// one size; "Fit to the frame" does the same to a drawing.
+// one size; "Fit to frame" does the same to a drawing.
 
 import { choiceRow, element, labelled, selectOf } from "./dom.js";
 import { pictureValue } from "./tensors.js";
@@ -94,7 +94,7 @@ export function drawingEditor(info, layout, { onChange, scaling, title }) {
         element("button", { type: "button", class: "small",
           click: () => removeStrokes(Math.min(1, strokes.length)) }, "Undo"))),
     element("div", { class: "drawing-settings" },
-      element("figure", {}, preview, element("figcaption", {}, `the model sees ${width} × ${height}`)),
+      element("figure", {}, preview, element("figcaption", {}, `the model's ${width} × ${height}`)),
       labelled("Pen", thickness),
       labelled("Numbers", selectOf(scalingChoices(1), settings.scaling, (chosen) => {
         settings.scaling = chosen;
@@ -104,7 +104,7 @@ export function drawingEditor(info, layout, { onChange, scaling, title }) {
         settings.ink = chosen;
         change(true);
       })),
-      element("label", { class: "check" }, fits, "Fit to the frame")));
+      element("label", { class: "check" }, fits, "Fit to frame")));
   paint();
   return { node, jsonText, focus: () => canvas.focus(), isEmpty: () => strokes.length === 0,
     emptyText: "Draw something first.", isRunByStroke: true };

@@ -13,9 +13,17 @@ const WORDS = /^[-+]?(nan|inf(inity)?)$/i;
 
 export class InputError extends Error {}
 
-// An input with the choice of its editor. `options` has `onChange(isWhole)` and `onSubmit()`.
+// True for an input of one value: of many of them, each takes a line.
+export function isSingleValue({ type, shape }) {
+  const layout = tableLayout(type, shape);
+  return layout !== null && layout.rows * layout.columns === 1;
+}
+
+// An input with the choice of its editor. `options` has `onChange(isWhole)` and `onSubmit()`, and `isCompact` for one
+// of many inputs: a single value without a choice.
 export function inputField(info, options) {
-  const forms = formsOf(info);
+  const isCompact = options.isCompact && isSingleValue(info);
+  const forms = isCompact ? ["table"] : formsOf(info);
   const place = element("div", { class: "editor" });
   const fault = element("p", { class: "fault", role: "alert" });
   let editor = null;
@@ -32,7 +40,7 @@ export function inputField(info, options) {
   }
 
   show(form);
-  const node = element("section", { class: `input ${forms[0]}-input`, "aria-label": `Input ${info.name}` },
+  const node = element("section", { class: `input ${isCompact ? "compact" : ""}`, "aria-label": `Input ${info.name}` },
     element("header", { class: "input-head" },
       element("h4", {}, info.name, " ", element("span", { class: "faint" }, `${info.type} ${shapeText(info.shape)}`)),
       forms.length > 1 ? choiceRow(`Way to fill ${info.name} in`, forms.map((one) => [one, TITLES[one]]), form, show)
@@ -150,15 +158,16 @@ function base64Text(bytes) {
   return btoa(parts.join(""));
 }
 
-function tableEditor(info, { onChange, onSubmit, title }) {
+function tableEditor(info, { onChange, onSubmit, title, isCompact }) {
   const { rows, columns, grows } = tableLayout(info.type, info.shape);
+  const growsHere = grows && !isCompact;
   const body = element("tbody");
   const isColumn = info.shape.length < 2;
 
   function addRow() {
     const number = body.rows.length + 1;
     const cells = Array.from({ length: columns }, (_, column) => element("td", {}, cell(number, column + 1)));
-    body.append(element("tr", {}, grows ? element("th", { scope: "row" }, String(number)) : null, cells));
+    body.append(element("tr", {}, growsHere ? element("th", { scope: "row" }, String(number)) : null, cells));
   }
 
   function cell(row, column) {
@@ -185,7 +194,7 @@ function tableEditor(info, { onChange, onSubmit, title }) {
     event.preventDefault();
     const first = inputs().findIndex((row) => row.includes(event.target));
     const column = inputs()[first].indexOf(event.target);
-    while (grows && body.rows.length < Math.min(first + lines.length, MOST_TABLE_ROWS)) addRow();
+    while (growsHere && body.rows.length < Math.min(first + lines.length, MOST_TABLE_ROWS)) addRow();
     lines.forEach((words, row) => words.forEach((word, at) => {
       const target = inputs()[first + row]?.[column + at];
       if (target && info.type !== "bool") target.value = word;
@@ -199,7 +208,7 @@ function tableEditor(info, { onChange, onSubmit, title }) {
     removal.disabled = body.rows.length === 1;
     onChange(true);
   } }, "Remove row");
-  const buttons = grows ? element("div", { class: "row" },
+  const buttons = growsHere ? element("div", { class: "row" },
     element("button", { type: "button", class: "small", click: () => {
       if (body.rows.length < MOST_TABLE_ROWS) addRow();
       removal.disabled = false;

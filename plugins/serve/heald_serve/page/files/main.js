@@ -65,10 +65,9 @@ function askForToken(wasRefused) {
   return new Promise((resolve) => {
     const input = element("input", { type: "password", id: "token", autocomplete: "off", required: true });
     const dialog = element("dialog", { class: "card", "aria-labelledby": "token-title",
-      cancel: (event) => event.preventDefault() },
+      close: () => { if (dialog.isConnected) dialog.showModal(); } },
       element("form", { submit: (event) => {
         event.preventDefault();
-        dialog.close();
         dialog.remove();
         resolve(input.value.trim());
       } },

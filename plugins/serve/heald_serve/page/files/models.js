@@ -13,34 +13,46 @@ export function modelsView(route) {
   const list = element("ul", { class: "model-list" });
   const detail = element("div", { class: "detail" });
   const node = element("div", { class: "models" },
-    element("nav", { class: "side", "aria-label": "Models" }, element("h2", {}, "Models"), list), detail);
-  let shown = "";
+    element("nav", { class: "side", "aria-label": "Models" }, element("p", { class: "side-title" }, "Models"), list),
+    detail);
   let listed = "";
-  let versionsPlace = null;
+  let shown = "";
+  let versions = null;
+  let signatures = null;
 
   function update(state) {
+    const listKey = JSON.stringify(state.models);
+    if (listKey === listed) return;
+    listed = listKey;
     const name = route[0] ?? state.models[0]?.name;
     const model = state.models.find((one) => one.name === name);
-    const listKey = JSON.stringify(state.models);
-    if (listKey !== listed) {
-      listed = listKey;
-      list.replaceChildren(...state.models.map((one) => modelItem(one, one.name === name)));
-      list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
-    if (!model) {
-      detail.replaceChildren(element("p", { class: "notice" }, state.models.length ? `No model is called ${name}.`
-        : "The server has no models."));
-      shown = "";
-      return;
-    }
+    list.replaceChildren(...state.models.map((one) => modelItem(one, one.name === name)));
+    list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (model) showModel(model);
+    else showNothing(state.models.length ? `No model is called ${name}.` : "The server has no models.");
+  }
+
+  function showNothing(text) {
+    detail.replaceChildren(element("p", { class: "notice" }, text));
+    shown = "";
+  }
+
+  // The parts below stay while they tell the truth, so that no input is lost when another version comes.
+  function showModel(model) {
     const version = chosenVersion(model, route[1]);
-    const key = JSON.stringify([name, version?.version, version?.state, route]);
+    const isServed = version?.state === "AVAILABLE";
+    const key = JSON.stringify([model.name, isServed, availableVersions(model)]);
     if (key !== shown) {
+      const keeps = shown !== "" && isServed && signatures !== null;
       shown = key;
-      versionsPlace = element("div", { class: "versions" });
-      detail.replaceChildren(...detailParts(model, version, route, versionsPlace));
+      versions = element("div", { class: "versions" });
+      if (!keeps) signatures = isServed ? signaturesPart(model.name, route[1] ?? "") : null;
+      const text = route[1] ? `Version ${route[1]} does not serve.` : "No version serves.";
+      detail.replaceChildren(detailHead(model, route[1] ?? ""), versions,
+        signatures?.node ?? element("p", { class: "notice" }, text));
+      signatures?.read(version.version);
     }
-    versionsPlace.replaceChildren(...versionChips(model));
+    versions.replaceChildren(...versionChips(model));
   }
 
   return { node, update, title: () => "Models" };
@@ -58,9 +70,12 @@ function chosenVersion(model, wanted) {
 function modelItem(model, isChosen) {
   const best = chosenVersion(model) ?? model.versions[0];
   const state = best?.state ?? "START";
+  const failed = model.versions.filter((version) => version !== best && version.state === "END" && version.error)
+    .map(({ version }) => version);
   return element("li", {}, element("a", { href: modelAddress(model.name), "aria-current": isChosen ? "page" : null },
     element("span", { class: `dot ${toneOf(best)}` }), element("span", { class: "model-name" }, model.name),
-    element("span", { class: "faint" }, best ? `version ${best.version}` : "no version"),
+    element("span", { class: "faint" }, best ? `version ${best.version}` : "no version",
+      failed.length ? element("span", { class: "fault" }, `, ${failed.join(", ")} failed`) : null),
     element("span", { class: "hidden-text" }, WORDS[state])));
 }
 
@@ -78,48 +93,55 @@ function versionChips(model) {
     version.error ? element("p", { class: "fault" }, version.error) : null));
 }
 
-function detailParts(model, version, route, versionsPlace) {
-  const available = model.versions.filter(({ state }) => state === "AVAILABLE");
+function availableVersions(model) {
+  return model.versions.filter(({ state }) => state === "AVAILABLE");
+}
+
+function detailHead(model, wantedVersion) {
+  const available = availableVersions(model);
   const choice = available.length > 1 ? labelled("Version", selectOf(
     [["", `highest (${available[0].version})`], ...available.map((one) => [one.version, versionText(one)])],
-    route[1] ?? "",
+    wantedVersion,
     (chosen) => { location.hash = chosen ? modelAddress(model.name, chosen) : modelAddress(model.name); })) : null;
-  const place = element("div", { class: "signature" });
-  const head = element("header", { class: "detail-head" }, element("h1", {}, model.name), choice);
-  const parts = [head, versionsPlace, place];
-  if (!version || version.state !== "AVAILABLE") {
-    const text = route[1] ? `Version ${route[1]} does not serve.` : "No version serves.";
-    place.append(element("p", { class: "notice" }, text));
-    return parts;
-  }
-  showSignatures(place, model.name, version.version, route[1] ?? "");
-  return parts;
+  return element("header", { class: "detail-head" }, element("h1", {}, model.name), choice);
 }
 
 function versionText({ version, labels }) {
   return labels.length ? `${version} (${labels.join(", ")})` : version;
 }
 
-async function showSignatures(place, name, version, wantedVersion) {
-  place.append(element("p", { class: "faint" }, "Reading the signatures …"));
-  let document;
-  try {
-    document = await readVersion(name, version);
-  } catch (error) {
-    place.replaceChildren(element("p", { class: "fault", role: "alert" }, error.message));
-    return;
+// The signatures of a model, and the form of the chosen one. `read` shows those of another version.
+function signaturesPart(name, wantedVersion) {
+  const node = element("div", { class: "signature" }, element("p", { class: "faint" }, "Reading the signatures …"));
+  let shown = "";
+
+  async function read(version) {
+    try {
+      const { signatures, class_labels: classLabels } = await readVersion(name, version);
+      const key = JSON.stringify([signatures, classLabels]);
+      if (key !== shown) show(signatures, classLabels);
+      shown = key;
+    } catch (error) {
+      node.replaceChildren(element("p", { class: "fault", role: "alert" }, error.message));
+      shown = "";
+    }
   }
-  const { signatures, class_labels: classLabels } = document;
-  const form = element("div", { class: "forms" });
-  const show = (chosen) => {
-    const signature = signatures.find((one) => one.name === chosen);
-    form.replaceChildren(describeSignature(signature),
-      tryForm({ name, version: wantedVersion, signature, classLabels }));
-  };
-  const first = signatures.find((one) => one.name === "serving_default") ?? signatures[0];
-  const names = signatures.map((one) => [one.name, one.name]);
-  place.replaceChildren(...(names.length > 1 ? [labelled("Signature", selectOf(names, first.name, show))] : []), form);
-  show(first.name);
+
+  function show(signatures, classLabels) {
+    const form = element("div", { class: "forms" });
+    const choose = (chosen) => {
+      const signature = signatures.find((one) => one.name === chosen);
+      form.replaceChildren(describeSignature(signature),
+        tryForm({ name, version: wantedVersion, signature, classLabels }));
+    };
+    const first = signatures.find((one) => one.name === "serving_default") ?? signatures[0];
+    const names = signatures.map((one) => [one.name, one.name]);
+    const choice = names.length > 1 ? [labelled("Signature", selectOf(names, first.name, choose))] : [];
+    node.replaceChildren(...choice, form);
+    choose(first.name);
+  }
+
+  return { node, read };
 }
 
 function describeSignature(signature) {

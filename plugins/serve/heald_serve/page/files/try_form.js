@@ -6,7 +6,8 @@ import { inputField, jsonEditor } from "./inputs.js";
 import { ServerError, addressOf, hasToken, infer, inferencePath } from "./server.js";
 
 const LONGEST_LINE = 100_000; // characters; a shell takes no longer word
-const MOST_SHOWN_CHARACTERS = 600;
+const MOST_SHOWN_CHARACTERS = 400;
+const FEW_INPUTS = 3;
 const STROKE_PAUSE_MILLISECONDS = 120;
 const EXAMPLE_METHODS = ["classify", "regress"];
 
@@ -17,7 +18,7 @@ export function tryForm({ name, version, signature, classLabels }) {
   const curl = element("div", { class: "curl" });
   const runButton = element("button", { type: "submit", class: "primary" }, "Run");
   const time = element("span", { class: "faint time" });
-  const options = { onChange: whenChanged, onSubmit: () => run() };
+  const options = { onChange: whenChanged, onSubmit: () => run(), isCompact: signature.inputs.length > FEW_INPUTS };
   const fields = method === "predict" ? signature.inputs.map((info) => inputField(info, options))
     : [exampleField(options)];
   let isRunning = false;
@@ -83,7 +84,8 @@ export function tryForm({ name, version, signature, classLabels }) {
   } },
   element("section", { class: "card inputs", "aria-label": "Inputs" },
     fields.length ? null : element("p", { class: "faint" }, "The signature has no inputs."),
-    ...fields.map((field) => field.node), element("div", { class: "row" }, runButton, time)),
+    element("div", { class: `fields ${options.isCompact ? "many" : ""}` }, ...fields.map((field) => field.node)),
+    element("div", { class: "row" }, runButton, time)),
   element("section", { class: "card answers", "aria-label": "Answer" }, answer), curl);
   return node;
 }
