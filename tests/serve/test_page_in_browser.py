@@ -23,7 +23,7 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 PROGRAM = find_chromium()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 MARKUP = "<img src=x onerror=document.title='hacked'>"
-TOKEN = "a token/+="  # noqa: S105 - of these tests alone
+TOKEN = "a tökén/+=€"  # noqa: S105 - of these tests alone
 
 
 def shaped(**tensors):
@@ -196,6 +196,19 @@ def test_a_picture_is_resized_and_its_answer_is_drawn(browser, server, tmp_path)
     assert browser.logged == []
 
 
+@pytest.mark.parametrize("event", [
+    "new DragEvent('drop', { bubbles: true, dataTransfer: data })",
+    "new ClipboardEvent('paste', { bubbles: true, clipboardData: data })"])
+def test_a_picture_is_dropped_or_pasted(browser, server, event):
+    open_view(browser, server, "models/mirror", ".drop")
+    file = [*png(np.full((16, 16, 3), 255, "u1"))]
+    browser.value(f"""(() => {{ const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array({file})], 'white.png', {{ type: 'image/png' }}));
+        document.querySelector('.drop').dispatchEvent({event}); }})()""")
+    browser.wait_for("document.querySelector('.output-picture')")
+    assert "white.png: 16 " in texts_of(browser, ".picture-place figcaption")[0]
+
+
 def test_a_file_that_is_no_picture_is_told(browser, server, tmp_path):
     file = tmp_path / "a.png"
     file.write_bytes(b"no picture")
@@ -258,6 +271,25 @@ def test_numbers_keep_all_their_digits(browser, server):
     browser.wait_for("document.querySelector('.json pre')")
     assert texts_of(browser, ".single") == ["9007199254740993", "true"]
     assert texts_of(browser, ".bar-value, .answer td") == ["0.1", "NaN"]
+
+
+@pytest.mark.parametrize("text", ["1\t2\n3\t4", "1, 2\n3, 4\n", "1 2\r\n3 4"])
+def test_cells_of_a_spreadsheet_fill_the_table(browser, server, text):
+    open_view(browser, server, "models/numbers", "table.cells")
+    browser.value(f"""(() => {{ const data = new DataTransfer(); data.setData('text', {json.dumps(text)});
+        document.querySelectorAll('table.cells')[1].querySelector('input').dispatchEvent(
+            new ClipboardEvent('paste', {{ bubbles: true, cancelable: true, clipboardData: data }})); }})()""")
+    submit(browser)
+    assert answer_of(browser)["outputs"]["b"] == [[1, 2], [3, 4]]
+
+
+def test_rows_are_added_and_removed(browser, server):
+    open_view(browser, server, "models/numbers", "table.cells")
+    click = "[...document.querySelectorAll('.input')][1].querySelectorAll('button')[{}].click()"
+    for button in (0, 0, 1):
+        browser.value(click.format(button))
+    submit(browser)
+    assert answer_of(browser)["outputs"]["b"] == [[0, 0], [0, 0]]
 
 
 def test_many_single_values_take_a_line_each(browser, server):

@@ -28,11 +28,16 @@ export function addressOf(path) {
 
 async function request(path, options = {}) {
   const sentToken = token;
-  const headers = sentToken ? { Authorization: `Bearer ${sentToken}` } : {};
+  const headers = sentToken ? { Authorization: `Bearer ${headerText(sentToken)}` } : {};
   const answer = await fetch(addressOf(path), { ...options, headers, cache: "no-store" });
   if (answer.status !== 401) return answer;
   if (sentToken === token) await renewToken(sentToken !== "");
   return request(path, options);
+}
+
+// A header has a byte for each character; the server compares the bytes of UTF-8.
+function headerText(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text));
 }
 
 async function renewToken(wasRefused) {
