@@ -14,6 +14,7 @@ from harness.chromium import Browser, find_chromium
 from harness.serve_models import echo, infos, settings_of, signature, start_server
 from heald.api import TensorInfo, TensorMetadata, dtypes
 from heald.errors import DataLoss
+from heald_serve.metrics import Metrics
 from heald_serve.models.load_version import LoadSettings, load_version
 from heald_serve.models.model_config import ModelConfig, VersionPolicy
 from heald_serve.models.served_model import CLASSIFY, REGRESS
@@ -54,6 +55,7 @@ MODELS = {
     "bytes": signature(shaped(x=("uint8", (None, 8, 8, 1))), shaped(y=("uint8", (None, 8, 8, 1))), lambda x: x),
     "numbers": signature(NUMBERS, NUMBERS, lambda a, b, c: (a, b, c)),
     "examples": EXAMPLES,
+    "nothing": signature({}, shaped(y=("float32", ())), lambda: np.float32(7)),
     "features": signature(FEATURES, shaped(sum=("float32", (None, 1))), lambda **arrays: sum(arrays.values())),
     "embedding": signature(infos(x="string"), shaped(vector=("float32", (None, 300))),
                            lambda x: np.linspace(-1, 1, 300, dtype="f")[None]),
@@ -292,6 +294,12 @@ def test_rows_are_added_and_removed(browser, server):
     assert answer_of(browser)["outputs"]["b"] == [[0, 0], [0, 0]]
 
 
+def test_a_signature_without_inputs_runs(browser, server):
+    open_view(browser, server, "models/nothing", "form.try")
+    submit(browser)
+    assert answer_of(browser) == {"outputs": 7.0}
+
+
 def test_many_single_values_take_a_line_each(browser, server):
     open_view(browser, server, "models/features", "table.cells")
     assert browser.value("document.querySelectorAll('.compact').length") == 6
@@ -467,3 +475,42 @@ def test_a_version_is_chosen_and_a_new_one_leaves_the_input_alone(browser, versi
     submit(browser)
     assert answer_of(browser) == {"outputs": ["1"]}
     assert "/v1/models/model/versions/1:predict" in browser.value("document.querySelector('.curl pre').textContent")
+
+
+def of_module(browser, name, expression):
+    """The value of an expression over the exports `m` of one of the page's modules."""
+    return browser.value(f"import('/page/{name}.js').then((m) => {expression})")
+
+
+def test_quantiles_lie_in_their_buckets(browser, server):
+    open_view(browser, server, "traffic", ".chart")
+    metrics = Metrics()
+    latencies = [700.0] * 60 + [3_000.0] * 38 + [90_000.0] * 2
+    for latency in latencies:
+        metrics.request_latency.add("m", "Predict", "predict", amount=latency)
+    metrics.request_latency.add("m", "GetModelStatus", "", amount=1e9)  # a read of a state is no inference
+    sample = f"m.readSample({json.dumps(metrics.plain_text())}, 2).models.get('m').requests"
+    for share, latency in ((0.5, 700.0), (0.9, 3_000.0), (0.99, 90_000.0)):
+        milliseconds = of_module(browser, "samples", f"m.quantile({sample}, {share})")
+        assert latency / 1.8 < 1000 * milliseconds < latency * 1.8
+    assert of_module(browser, "samples", "m.quantile(new Map(), 0.5)") is None
+
+
+def test_names_of_models_pass_through_the_text_of_the_metrics(browser, server):
+    open_view(browser, server, "traffic", ".chart")
+    metrics = Metrics()
+    name = 'a"b\\c\nd}{,=é'
+    metrics.request_count.add(name, "OK", amount=3)
+    text = json.dumps(metrics.plain_text())
+    assert of_module(browser, "samples", f"[...m.readSample({text}, 1).models]")[0][0] == name
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ('[NaN, -Infinity, "NaN", 1.5]', ["NaN", "-Infinity", "NaN", 1.5]),
+    ("[12345678901234567890, -9007199254740993, 12]", ["12345678901234567890", "-9007199254740993", 12]),
+    ("[0.1234567890123456789, 1e20, 12345678901234567890.5]", [0.12345678901234568, 1e20, 12345678901234567168]),
+    (r'{"a\"NaN": "1234567890123456789", "b\\": NaN}', {'a"NaN': "1234567890123456789", "b\\": "NaN"}),
+])
+def test_an_answer_keeps_what_javascript_would_lose(browser, server, text, value):
+    open_view(browser, server, "machine", ".facts")
+    assert of_module(browser, "numbers", f"m.parseAnswer({json.dumps(text)})") == value

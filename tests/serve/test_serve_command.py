@@ -91,6 +91,8 @@ def test_a_server_that_was_killed_leaves_its_port_free(process):
     port = free_port()
     child = process(DIGITS / "frozen.pb", f"--rest_api_port={port}")
     client = Client(port_of(child))
+    assert f"a page to try them: http://127.0.0.1:{port}/\n" in child.stderr.readline()
+    assert client.ask("GET", "/").status == 200
     assert client.ask("GET", "/livez").status == 200
     child.kill()
     child.wait(30)

@@ -36,8 +36,10 @@ def serve(args: Namespace) -> int:
         server.load()
         names = ", ".join(server.manager.names())
         if server.sockets:
-            report_line(f"serving {names} at http{'s' * (settings.tls is not None)}://"
-                        f"{settings.host}:{server.port}/v1/models")
+            address = f"http{'s' * (settings.tls is not None)}://{settings.host}:{server.port}"
+            report_line(f"serving {names} at {address}/v1/models")
+            if settings.options["page"]:
+                report_line(f"a page to try them: {address}/")
         server.run()
     finally:
         server.close()

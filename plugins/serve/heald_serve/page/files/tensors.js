@@ -5,6 +5,7 @@ const CHANNELS = [1, 3, 4];
 const SMALLEST_SIDE = 8;
 const LARGEST_DRAWN_SIDE = 64;
 const MOST_TABLE_CELLS = 64;
+const MOST_EXAMPLE_VALUES = 4096;
 const FLAT_DRAWINGS = [784]; // pixels of lists that are pictures for certain: MNIST's 28x28
 
 export function isFloat(type) {
@@ -111,5 +112,5 @@ export function exampleValue({ type, shape }) {
   const sizes = (shape ?? []).map((count) => Math.max(count, 1));
   const zero = type === "string" ? "" : type === "bool" ? false : 0;
   const count = sizes.reduce((product, factor) => product * factor, 1);
-  return count > 1024 ? [] : nested(new Array(count).fill(zero), sizes);
+  return count > MOST_EXAMPLE_VALUES ? [] : nested(new Array(count).fill(zero), sizes);
 }

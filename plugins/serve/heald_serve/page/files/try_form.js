@@ -53,7 +53,7 @@ export function tryForm({ name, version, signature, classLabels }) {
     isRunning = true;
     runButton.setAttribute("aria-busy", "true");
     showCurl(curl, path, body);
-    await ask(body);
+    await ask(body, fields.length === 1 ? fields[0].rowNames() : []);
     isRunning = false;
     runButton.removeAttribute("aria-busy");
     if (isRunWanted) {
@@ -62,12 +62,11 @@ export function tryForm({ name, version, signature, classLabels }) {
     }
   }
 
-  async function ask(body) {
+  async function ask(body, rowNames) {
     try {
       const { value, text, milliseconds } = await infer(path, body);
       time.textContent = `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
       const results = method === "predict" ? value.outputs : value.results;
-      const rowNames = fields.length === 1 ? fields[0].rowNames() : [];
       const shown = method === "predict" ? answerParts(results, signature.outputs, { classLabels, rowNames, text })
         : exampleResults(results, method, text);
       answer.replaceChildren(...shown.parts);
