@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from builders.control_flow import function, loop
 from builders.graphs import FLOAT, const, node, placeholder
+from harness.device_pairs import run_traced
 from heald.errors import HealdError
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Graph, Node
@@ -287,3 +288,13 @@ def test_functions_with_attributes_keep_the_loop():
     graph = base()
     named = graph["m"].replace(attrs={"body": Func("body", {"U": FLOAT})})
     assert ops_after_passes(graph.replace(nodes=[named])) & {"While"}
+
+
+def test_a_map_is_batched_for_a_device_that_lacks_kernels_for_its_nodes():
+    """EXAMPLE has no Tanh: the batched node runs on the CPU, and no loop is left."""
+    graph = map_graph([node("t", "Tanh", "r")], "t:y:0")
+    x = input_of(graph)
+    with heald.Session(graph, {"placement": {"fallback": "allow"}}, device="EXAMPLE:0") as session:
+        y, trace = run_traced(session, "y", {"x": x})
+    assert {event.call.code for event in trace.events}.isdisjoint({"heald.while", "heald.for"})
+    np.testing.assert_allclose(y, np.tanh(x), 1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 
 from ...errors import HealdError, InvalidArgument
@@ -11,7 +11,7 @@ from ...runtime.contract.graph_pass import GraphPass, PassContext
 from ...runtime.contract.host_kernel import CORE_PLUGIN
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.placement import Assignment, Placement
-from ...runtime.contract.structural import CONST, MUST_FEED, NO_KERNEL
+from ...runtime.contract.structural import CONST, CONTROL_FLOW, MUST_FEED, NO_KERNEL
 from ...runtime.support.plugin_guard import plugin_guard
 from ...runtime.values.tensor import TensorMetadata, ValueInfo, info
 from ..graph.graph import Graph, Node, topological_order, verify
@@ -50,18 +50,33 @@ def has_node(graph: Graph, node: Node) -> bool:
             and original.attrs is node.attrs)
 
 
+def loop_substitutes(before: Graph, after: Graph) -> Set[str]:
+    """The nodes that a pass added while it removed a loop; none where all loops are left."""
+    loops = {node.name for node in before if _is_loop(node)} if after is not before else ()
+    if all(name in after and _is_loop(after[name]) for name in loops):
+        return set()
+    return after.nodes.keys() - before.nodes.keys()
+
+
+def _is_loop(node: Node) -> bool:
+    return node.op in CONTROL_FLOW and CONTROL_FLOW[node.op].is_loop
+
+
 def merge_placements(
-    graph: Graph, placement: Placement, order: Sequence[Resolved], new_placement: Placement
+    graph: Graph, placement: Placement, order: Sequence[Resolved], new_placement: Placement,
+    free_names: Set[str] = frozenset(),
 ) -> Placement | str:
     """Return a placement of the graph after passes, or the reason why a new node among those to be run cannot be there.
 
     The graph's own nodes stay where `placement` has them, new nodes go where `new_placement` has them. A new node must
-    not be refused where it asks to be. Without a request it must go to a device that the graph uses already.
+    not be refused where it asks to be. Without a request it must go to a device that the graph uses already. The nodes
+    `free_names` only need a device: the turns of the loops in whose place they are take longer than any device.
     """
     used = {row.device for row in placement.values()}
     for entry in order:
         if entry.op.name not in NO_KERNEL and not has_node(graph, entry.node):
-            why = _reason_against(new_placement[entry.node.name], placement.get(entry.node.name), used)
+            row, is_free = new_placement[entry.node.name], entry.node.name in free_names
+            why = _reason_against(row, placement.get(entry.node.name), used) if not is_free or row.error else None
             if why is not None:
                 return f"{entry.op.name} '{entry.node.name}': {why}"
     kept_rows = {entry.node.name: placement[entry.node.name] for entry in order if has_node(graph, entry.node)}

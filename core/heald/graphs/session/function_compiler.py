@@ -14,7 +14,7 @@ from ...runtime.support.records import NamedTuple
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from ..compiler.call_site import CallSite
-from ..compiler.pass_manager import NodeFacts, run_passes
+from ..compiler.pass_manager import NodeFacts, loop_substitutes, run_passes
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, resolve
 from ..graph.graph import Graph, Node
@@ -72,6 +72,7 @@ class FunctionCompiler:
         self._plain = PlannedGraph(placed.graph, placed.nodes, order)
         self._feed_placeholders = placeholders_for_feeds(self._plain, signature)
         self._after_passes: PlannedGraph | None = None
+        self._loop_substitutes: set[str] = set()  # nodes that passes put in the place of loops
 
     @property
     def after_passes(self) -> PlannedGraph:
@@ -94,8 +95,11 @@ class FunctionCompiler:
         facts = NodeFacts(graph, nodes, fed, ops, self._env.fold)
         passes = [entry for entry in self._env.passes if entry.name not in self.skipped_passes]
         context = PassContext(kept_names, facts.resolve, facts.infer, ops=ops)
+        before = start
         for name, graph_after in run_passes(start, passes, context):
             check()
+            self._loop_substitutes |= loop_substitutes(before, graph_after)
+            before = graph_after
             yield name, graph_after
 
     def place(self, check: Callable[[], object]) -> Placement:
@@ -106,14 +110,17 @@ class FunctionCompiler:
         while True:
             if self._after_passes is None:
                 self._after_passes, self.sites = self._graph_after_passes(check), {}
-            placement = self.placed_graph.placement_after_passes(self._after_passes)
+            placement = self._try_placement(self._after_passes)
             if not isinstance(placement, str):
                 return placement
-            tried = ((name, self.placed_graph.placement_after_passes(self._resolve_and_prune(graph)))
+            tried = ((name, self._try_placement(self._resolve_and_prune(graph)))
                      for name, graph in self.graphs_by_pass(check))
             name, why = next((name, why) for name, why in tried if isinstance(why, str))
             self.skipped_passes[name] = why
             self._after_passes = None
+
+    def _try_placement(self, planned: PlannedGraph) -> Placement | str:
+        return self.placed_graph.placement_after_passes(planned, self._loop_substitutes)
 
     def result_type(self, tensor: Tensor) -> DType:
         """Return the type of a tensor of the graph before passes.

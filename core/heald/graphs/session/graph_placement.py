@@ -1,12 +1,13 @@
 """PlacedGraph: a graph with the device of each of its nodes, also after passes have changed it.
 
 A pass keeps the devices that a graph requests. Nodes that passes leave alone keep the session's placement. New nodes
-are placed by `Placers.trial`; where one of them cannot run, the graph does without the pass.
+are placed by `Placers.trial`; where one of them cannot run, the graph does without the pass. A node in the place of a
+loop may run on any device, unless a request that is not met is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -41,6 +42,7 @@ class Placers:
 
     `graph_placer`: places the nodes of the session's graph and of its functions.
     `trial`: places the nodes of passes, which are used only in the right place: so refusals give no warning.
+    `is_strict`: True when a request that is not met is an error.
     `declined`: the number of times that kernels declined.
 
     Raises the errors of `read_statistics`.
@@ -50,6 +52,7 @@ class Placers:
         kernels = host.registries.kernels
         self.graph_placer = Placer(host, kernels, config, device)
         self.trial = Placer(host, kernels, replace(config, fallback="allow"), device)
+        self.is_strict = config.fallback == "error"
         self.declined = 0
         self._ops = host.registries.ops
         self._statistics = {} if config.statistics is None else read_statistics(config.statistics)
@@ -115,13 +118,14 @@ class PlacedGraph:
                 and placement[name].device == row.device}
         return with_rows(placement, same)
 
-    def placement_after_passes(self, planned: PlannedGraph) -> Placement | str:
+    def placement_after_passes(self, planned: PlannedGraph, loop_substitutes: Set[str]) -> Placement | str:
         """Return a placement of the graph after passes, or the reason why a node of theirs cannot run in the right
-        place."""
+        place. `loop_substitutes`: the nodes that passes put in the place of loops."""
         if all(has_node(self.graph, entry.node) for entry in planned.order):
             return self.placement
         new_placement = self._placers.place(self._placers.trial, planned.graph, planned.nodes)
-        return merge_placements(self.graph, self.placement, planned.order, new_placement)
+        return merge_placements(self.graph, self.placement, planned.order, new_placement,
+                                frozenset() if self._placers.is_strict else loop_substitutes)
 
     def decline(self, refusals: Refusals, after_passes: Graph) -> None:
         """Remember kernels that declined nodes of the graph after passes.
