@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.mobilenet import mobilenet
+from builders.recorded_layers import recorded_layers
 from fake_cuda.foreign_library import ForeignTensor
+from harness.device_pairs import run_traced
 from heald.api import STREAM, Node, dtypes
 from heald.runtime.service.runtime import runtime
 
@@ -64,6 +66,21 @@ def test_mobilenet_agrees_with_the_cpu(fake: ModuleType) -> None:
         for _ in range(2):  # kernels by themselves, then captured
             apart = np.abs(session.run("logits", {"x": images}) - expected).max()
             assert apart < 1e-3 * expected.std()
+
+
+RECORDED = recorded_layers("recurrent_variants.json")
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if {"lstm", "gru"} & {*name.split("_")}])
+def test_a_recurrent_layer_is_a_kernel_of_the_gpu(fake: ModuleType, name: str) -> None:
+    layer = RECORDED[name]
+    with heald.Session(layer.graph, {"placement": {"fallback": "allow"}}, device="GPU:0") as session:
+        for _ in range(3):  # kernels by themselves, then captured
+            results, trace = run_traced(session, layer.outputs, layer.feeds)
+            for result, recorded in zip(results, layer.results, strict=True):
+                np.testing.assert_allclose(np.ravel(result), recorded, rtol=0, atol=1e-5)
+    sequences = {(event.call.code, event.device) for event in trace.events if "Sequence" in event.call.code}
+    assert sequences == {(f"cuda.{op}", "GPU:0") for op in layer.sequence_ops()}
 
 
 def test_explain_says_how_each_kernel_is_launched(fake: ModuleType) -> None:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heald_kernel_text import CUDA, KernelText
+from heald_kernel_text import CUDA, SIZE, KernelText
 
+MOST_SHARED = 48 << 10  # bytes, of a kernel that asks for no more
 OPTIONS = ("--ptxas-options=-v", "--std=c++17", "-w")  # the plugin's, and a log
 
 
@@ -60,7 +62,10 @@ def compile_texts(source: str, architecture: str) -> dict[str, Entry]:
 
 
 def join_texts(texts: Sequence[KernelText]) -> str:
-    """One program with the kernels of CUDA texts, named k0, k1, ...: programs cost the compiler more than kernels."""
+    """One program with the kernels of CUDA texts, named k0, k1, ...: programs cost the compiler more than kernels. A
+    single text keeps functions of its own."""
+    if len(texts) == 1:
+        return re.sub(rf"\b{texts[0].name}\(", "k0(", texts[0].source)
     kernels = [re.sub(rf"\b{text.name}\(", f"k{number}(", text.source[text.source.index("\nKERNEL(") :])
                for number, text in enumerate(texts)]
     return CUDA.prelude("".join(kernels)) + "".join(kernels)
@@ -103,3 +108,15 @@ def _read(size_of: Any, get: Any, program: ctypes.c_void_p) -> str:
     text = ctypes.create_string_buffer(_size(size_of, program))
     _check_status(get(program, text))
     return text.value.decode(errors="replace")
+
+
+def check_compiled(texts: Sequence[KernelText], architecture: str) -> None:
+    """Compile these texts. They have the parameters of the launches, and spill no register."""
+    entries = compile_texts(join_texts(texts), architecture)
+    for number, text in enumerate(texts):
+        entry = entries[f"k{number}"]
+        assert entry.parameters == (".u64",) * len(text.arguments), text.name
+        assert entry.pointers <= {i for i, a in enumerate(text.arguments) if a.kind != SIZE}, text.name
+        assert prod(entry.threads) == prod(text.local_size), text.name
+        assert entry.shared <= MOST_SHARED, text.name
+        assert entry.spilled == 0, text.name

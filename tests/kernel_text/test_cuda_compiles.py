@@ -5,13 +5,13 @@ The gate compiles for sm_90. HEALDTEST_ARCHITECTURES names others, as `make slow
 
 import os
 from dataclasses import replace
-from math import prod
 
 import pytest
 from harness.network_problems import problems
-from harness.nvrtc import CompileError, compile_texts, join_texts, library
+from harness.nvrtc import CompileError, compile_texts, library
+from harness.nvrtc import check_compiled as check
 from heald.runtime.values import dtypes
-from heald_kernel_text import CUDA_GPU, SIZE, Step, elementwise, has, matmul
+from heald_kernel_text import CUDA_GPU, Step, elementwise, has, matmul
 from heald_kernel_text.dialect import PRODUCTS
 from heald_kernel_text.element_types import ELEMENTS
 from heald_kernel_text.elementwise_ops import OPS
@@ -21,20 +21,7 @@ pytestmark = pytest.mark.skipif(library() is None, reason="needs pip install nvi
 IS_SLOW = "HEALDTEST_ARCHITECTURES" in os.environ
 ARCHITECTURES = os.environ.get("HEALDTEST_ARCHITECTURES", "sm_90").split()
 on_all = pytest.mark.parametrize("architecture", ARCHITECTURES)
-MOST_SHARED = 48 << 10  # bytes, of a kernel that asks for no more
 F = dtypes.float32
-
-
-def check(texts, architecture):
-    """Compile these texts. They have the parameters of the launches, and spill no register."""
-    entries = compile_texts(join_texts(texts), architecture)
-    for number, text in enumerate(texts):
-        entry = entries[f"k{number}"]
-        assert entry.parameters == (".u64",) * len(text.arguments), text.name
-        assert entry.pointers <= {i for i, a in enumerate(text.arguments) if a.kind != SIZE}, text.name
-        assert prod(entry.threads) == prod(text.local_size), text.name
-        assert entry.shared <= MOST_SHARED, text.name
-        assert entry.spilled == 0, text.name
 
 
 def network_texts(target):

@@ -32,6 +32,7 @@ i32 = np.int32
 CONV = {"strides": (1, 2, 1, 1), "padding": "SAME"}
 POOL = {"ksize": (1, 2, 3, 1), "strides": (1, 2, 2, 1), "padding": "VALID", "data_format": "NHWC"}
 CELL = [np.ones(shape, np.float32) for shape in ((3, 5), (3, 20), (3, 20), (25, 80), (20,), (20,), (20,), (80,))]
+LAYER = [np.ones(shape, np.float32) for shape in ((4, 3, 5), (3, 6), (3, 6), (5, 24), (6, 24), (24,))]
 CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "unary": ("Exp", [X], {}),
     "broadcast": ("AddV2", [X, X[0]], {}),
@@ -50,6 +51,7 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "einsum": ("Einsum", [np.ones((2, 3, 4), np.float32), np.ones((4, 3, 5), np.float32)],
                {"equation": "abc,cbd->da", "N": 2}),
     "cell": ("LSTMBlockCell", CELL, {"use_peephole": True}),
+    "layer": ("_LSTMSequence", [i32(4), *LAYER], {"T": F}),
     "convolution": ("Conv2D", [IMAGES, np.ones((3, 2, 5, 9), np.float32)], CONV),
     "points": ("Conv2D", [IMAGES, np.ones((1, 1, 5, 9), np.float32)], {**CONV, "strides": (1, 1, 1, 1)}),
     "depthwise": ("DepthwiseConv2dNative", [IMAGES, np.ones((3, 2, 5, 2), np.float32)],

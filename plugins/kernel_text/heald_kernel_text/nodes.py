@@ -12,6 +12,7 @@ from .dialect import Target
 from .einsum import einsum
 from .lstm import lstm_cell
 from .plan import Plan
+from .sequences import sequence
 
 PlanFunction = Callable[[Target, Bind], Plan]
 
@@ -61,6 +62,10 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
     yield "BatchMatMulV2", NodeKernel(math_plans.matmul_node, T_PRODUCTS)
     yield "Einsum", NodeKernel(einsum, T_PRODUCTS)
     yield "LSTMBlockCell", NodeKernel(lstm_cell, {"T": ("float32",)})
+    for op in ("_GRUSequence", "_LSTMSequence", "_RNNSequence"):
+        yield op, NodeKernel(sequence, {"T": ("float32",)}, ("length",))
+    for op in ("BlockLSTM", "BlockLSTMV2"):
+        yield op, NodeKernel(sequence, {"T": ("float32",)}, ("seq_len_max",))
 
     yield "Conv2D", NodeKernel(image_plans.convolution, T_FLOATS)
     yield "DepthwiseConv2dNative", NodeKernel(image_plans.depthwise, T_FLOATS)

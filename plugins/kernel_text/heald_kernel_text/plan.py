@@ -47,14 +47,15 @@ class Plan:
     def once(self, is_known: Callable[[int], bool]) -> list[KernelText]:
         """The launches that may run once, when a node is bound. They use known inputs, and scratch that no other launch
         writes. `is_known`: true for the number of an input that is a constant."""
-        packing, count = list(self.launches), -1
+        packing, count = set(range(len(self.launches))), -1
         while len(packing) != count:
             count = len(packing)
-            spoilt = {text.arguments[i] for text in self.launches if text not in packing for i in text.writes}
-            packing = [text for text in packing if not any(
+            spoilt = {text.arguments[i] for number, text in enumerate(self.launches) if number not in packing
+                      for i in text.writes}
+            packing = {number for number in packing if not any(
                 a in spoilt or a.kind == OUTPUT or (a.kind == INPUT and not is_known(a.value))
-                for a in text.arguments)]
-        return packing
+                for a in self.launches[number].arguments)}
+        return [self.launches[number] for number in sorted(packing)]
 
     def extents(self, *, written: bool = False) -> dict[Argument, int]:
         """The bytes that the launches touch of each buffer; with `written` only the bytes that they write."""
