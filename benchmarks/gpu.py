@@ -1,12 +1,13 @@
-"""GPU:0 against the CPU, its own bus and NVIDIA's libraries: launches, copies, products, convolutions, networks.
+"""GPU:0 against the CPU, its own bus and NVIDIA's libraries: launches, copies, layers, products, networks.
 
     python benchmarks/gpu.py [--folder DIR] [--markdown FILE]
 
 `launch`: a kernel of 256 elements, enqueued 100 times and then waited for; a captured one is part of a CUDA graph of
-100. Copies are compared with the same bytes in pinned memory, enqueued in one call: the bus. Products and convolutions
-are compared with cuBLASLt and cuDNN where torch brings these libraries. benchmarks/networks.py makes the networks in
-DIR: each is checked against CPU:0, then timed with batch 1 and 16, with captured graphs and without, and against
-TensorFlow or ONNX Runtime where they can be imported and see the GPU.
+100. Copies are compared with the same bytes in pinned memory, enqueued in one call: the bus. Recurrent layers are
+compared with CPU:0. Products and convolutions are compared with cuBLASLt and cuDNN where torch brings these libraries.
+benchmarks/networks.py makes the networks in DIR, of which the smallest come first: each is checked against CPU:0, then
+timed with batch 1 and 16, with captured graphs and without, and against TensorFlow or ONNX Runtime where they can be
+imported and see the GPU.
 
 The least time of each counts. Without a GPU the program says why there is none, and ends with status 3.
 """
@@ -38,6 +39,9 @@ COUNT, LAUNCHES = 256, 100
 COPIES = (4 << 10, 1 << 20, 64 << 20)
 SIDES = (512, 2048, 4096)
 CONVOLUTIONS = ((56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 1024, 1))  # side, channels, filters, taps; batch 16
+LAYERS = ("LSTM", "GRU")
+CELLS = (64, 128, 256, 512)
+STEPS = 64
 BATCHES = (1, 16)
 TOLERANCE = 1e-3  # of the logits' standard deviation
 NO_GPU = 3  # the exit status
@@ -165,8 +169,39 @@ def _torch(function: Callable[..., Any], *arrays: Any, channels_last: bool = Fal
     return run
 
 
+def layers() -> Iterator[Row]:
+    """Recurrent layers with as many inputs as cells, whose weights and x are constants of the graph."""
+    for cell in LAYERS:
+        for cells in CELLS:
+            for batch in BATCHES:
+                on_gpu, on_cpu = (_session_of_layer(cell, cells, batch, name) for name in (NAME, "CPU:0"))
+                label = f"{cell}, {STEPS} steps, {cells} cells, batch {batch}"
+                expected, got = on_cpu(), on_gpu()
+                apart = float(np.abs(got - expected).max() / expected.std())
+                if not apart <= TOLERANCE:
+                    raise SystemExit(f"{label}: {apart:.1e} of the standard deviation apart from CPU:0")
+                ours, theirs = least(on_gpu, on_cpu)
+                yield row(label, ours, "CPU:0", theirs)
+
+
+def _session_of_layer(cell: str, cells: int, batch: int, name: str) -> Callable[[], Any]:
+    rng, gates, states = np.random.default_rng(0), *{"LSTM": (4, 2), "GRU": (3, 1)}[cell]
+    shapes = {"x": (STEPS, batch, cells), **dict.fromkeys(("h", "c")[:states], (batch, cells)),
+              "w": (cells, gates * cells), "u": (cells, gates * cells), "b": (gates * cells,),
+              **({"rb": (cells,)} if cell == "GRU" else {})}
+    values = {key: (rng.normal(size=shape) / cells**0.5).astype("f4") for key, shape in shapes.items()}
+    nodes = [Node("length", "Const", attrs={"dtype": dtypes.int32, "value": np.array(STEPS, "i4")}),
+             Node("one", "Placeholder", attrs={"dtype": dtypes.float32, "shape": ShapeAttr(())}),
+             *(Node(key, "Const", attrs={"dtype": dtypes.float32, "value": value}) for key, value in values.items()),
+             Node("fed", "Mul", ["x", "one"], attrs={"T": dtypes.float32}, device=name),
+             Node("y", f"_{cell}Sequence", ["length", *("fed" if key == "x" else key for key in values)],
+                  attrs={"T": dtypes.float32}, device=name)]
+    session = heald.Session(Graph(nodes), {"placement": {"fallback": "error"}})
+    return partial(session.run, "y:1", {"one": np.float32(1)})
+
+
 def networks(folder: Path) -> Iterator[Row]:
-    for path in sorted(folder.glob("*.pb")):
+    for path in sorted(folder.glob("*.pb"), key=lambda path: path.stat().st_size):
         stored = np.load(path.with_suffix(".npz"))
         for batch in BATCHES:
             x = np.repeat(stored["x0"], batch, 0)
@@ -235,7 +270,8 @@ def main() -> None:
     rows: list[Row] = []
     start = perf_counter()
     try:
-        for row in chain(launches(device), copies(device), products(), networks(args.folder) if args.folder else ()):
+        for row in chain(launches(device), copies(device), layers(), products(),
+                         networks(args.folder) if args.folder else ()):
             rows.append(row)
     finally:
         text = table(device, rows, perf_counter() - start)

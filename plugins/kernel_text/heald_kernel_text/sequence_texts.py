@@ -23,7 +23,7 @@ from .recurrent_cells import Layer
 
 LARGEST_WHOLE = 128  # cells: u of more is read faster by all processors than by one
 GROUP = LINE[0]
-LANES, SLICES = 32, 8  # of a group
+LANES, SLICES = 16, 16  # of a group
 Lines = list[str]
 
 
