@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from heald.api import Unavailable, errors
 
 from . import driver
 from .driver import Context, DriverError
+from .host_copies import move
 from .marks import Event, Events, Lane, Mark
-from .staging import BLOCK_BYTES, Staging, address, move
+from .staging import BLOCK_BYTES, FEWEST_SHARED_BYTES, Block, Staging, address
 
 # Codes after which no call in the context succeeds, in this process (CUDA's documentation of CUresult).
 LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
@@ -77,6 +78,15 @@ class Graph:
 
     def replay(self) -> None:
         self._queue.enqueue(self._buffers, driver.replay, self._handle, self._queue.stream)
+
+
+class Move(NamedTuple):
+    """A piece of an array on its way into a block. `wait`: waits until it is there."""
+
+    start: int
+    block: Block
+    nbytes: int
+    wait: Callable[[], object]
 
 
 class CommandQueue:
@@ -151,17 +161,17 @@ class CommandQueue:
 
     def write(self, host: Any, buffer: Buffer) -> None:
         """Enqueue a copy of an array. The array has been read when this returns."""
-        for start in range(0, host.nbytes, BLOCK_BYTES):
-            nbytes = min(BLOCK_BYTES, host.nbytes - start)
+        if host.nbytes >= FEWEST_SHARED_BYTES:
+            self._write_long(host, buffer)
+            return
+        for start, nbytes in _pieces(host.nbytes):
             block = self._block(nbytes)
             move(block.address, address(host) + start, nbytes)
-            mark = self._copy(self._uploads, buffer, buffer.pointer + start, block.address, nbytes)
-            self._staging.note_transfer(mark, block, nbytes)
+            self._upload(buffer, start, block, nbytes)
 
     def read(self, buffer: Buffer, host: Any) -> None:
         """Enqueue a copy into an array, which is filled when an event behind the copy has been waited for."""
-        for start in range(0, host.nbytes, BLOCK_BYTES):
-            nbytes = min(BLOCK_BYTES, host.nbytes - start)
+        for start, nbytes in _pieces(host.nbytes):
             block = self._block(nbytes)
             mark = self._copy(self._downloads, buffer, block.address, buffer.pointer + start, nbytes)
             self._staging.note_transfer(mark, block, nbytes, host, start)
@@ -217,6 +227,9 @@ class CommandQueue:
 
     def synchronize(self, event: Event) -> None:
         self.check()
+        for download in self._staging.long_downloads(event.transfers):
+            self._await(download.mark)
+            self._staging.begin_move(download)
         for mark in event.marks:
             self._await(mark)
         self.done = max(self.done, event.position)
@@ -273,6 +286,33 @@ class CommandQueue:
                 buffer.copied = None
             buffer.used = self.position
 
+    def _write_long(self, host: Any, buffer: Buffer) -> None:
+        """Enqueue a copy whose pieces several threads move."""
+        moves: deque[Move] = deque()
+        try:
+            for start, nbytes in _pieces(host.nbytes):
+                if len(moves) == self._staging.most_moves:
+                    self._upload_moved(buffer, moves)
+                block = self._block(nbytes)
+                wait = self._staging.copies.start(block.address, address(host) + start, nbytes)
+                moves.append(Move(start, block, nbytes, wait))
+            while moves:
+                self._upload_moved(buffer, moves)
+        except BaseException:
+            for unfinished in moves:  # the caller may free the array behind the error
+                unfinished.wait()
+            raise
+
+    def _upload_moved(self, buffer: Buffer, moves: deque[Move]) -> None:
+        """Enqueue the copy of the oldest piece, once it is in its block."""
+        moves[0].wait()
+        start, block, nbytes, _ = moves.popleft()
+        self._upload(buffer, start, block, nbytes)
+
+    def _upload(self, buffer: Buffer, start: int, block: Block, nbytes: int) -> None:
+        mark = self._copy(self._uploads, buffer, buffer.pointer + start, block.address, nbytes)
+        self._staging.note_transfer(mark, block, nbytes)
+
     def _copy(
         self, lane: Lane, buffer: Buffer, target: int, source: int, nbytes: int, behind: Sequence[Mark] = ()
     ) -> Mark:
@@ -303,7 +343,7 @@ class CommandQueue:
         if buffer.copied is not None:
             driver.wait(lane.handle, buffer.copied.handle)
 
-    def _block(self, nbytes: int) -> Any:
+    def _block(self, nbytes: int) -> Block:
         self.check()
         try:
             driver.enter(self.context.handle)
@@ -322,6 +362,12 @@ class CommandQueue:
 def _call_each(calls: Sequence[Callable[[], object]]) -> None:
     for call in calls:
         call()
+
+
+def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and the length of each piece of a copy."""
+    for start in range(0, nbytes, BLOCK_BYTES):
+        yield start, min(BLOCK_BYTES, nbytes - start)
 
 
 _queues: weakref.WeakSet[CommandQueue] = weakref.WeakSet()

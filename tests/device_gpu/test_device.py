@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cuda.foreign_library import ForeignTensor
+from harness.threads import in_threads
 from heald.api import STREAM, dtypes, errors
 
 TESTS = Path(__file__).parents[1]
@@ -103,6 +104,79 @@ def test_long_copies_go_in_pieces_through_few_pinned_blocks(
     buffer = upload(gpu, long)
     assert np.array_equal(download(gpu, buffer, long), long)
     assert fake.state.used[None] < staging.LARGEST_STAGED_BYTES + staging.BLOCK_BYTES
+
+
+@pytest.mark.parametrize("processors", [1, 2, 64])
+def test_long_copies_of_several_threads_are_whole(
+    gpus: Callable[..., Any], fake: ModuleType, monkeypatch: pytest.MonkeyPatch, processors: int
+) -> None:
+    """Each thread copies an array of its own there and back, more than once."""
+    from heald_cuda import host_copies, staging
+
+    monkeypatch.setattr(host_copies, "count_processors", lambda: processors)
+    monkeypatch.setattr(staging, "LARGEST_STAGED_BYTES", 4 * staging.BLOCK_BYTES)
+    (gpu, *_) = gpus()
+
+    def work(thread: int) -> None:
+        for turn in range(3):
+            long = np.full(staging.FEWEST_SHARED_BYTES // 4 + 100_001 * thread, 10 * thread + turn, np.float32)
+            buffer = upload(gpu, long)
+            assert np.array_equal(download(gpu, buffer, long), long)
+            gpu.free(buffer)
+
+    in_threads(work, 3)
+
+
+def test_all_threads_that_wait_for_a_long_download_have_it(gpu: Any) -> None:
+    from heald_cuda import staging
+
+    long = np.arange(staging.FEWEST_SHARED_BYTES // 4 + 5, dtype=np.float32)
+    buffer, target = upload(gpu, long), np.zeros_like(long)
+    gpu.copy_out(buffer, target, STREAM)
+    event = gpu.record(STREAM)
+
+    def wait(_thread: int) -> None:
+        gpu.synchronize(event)
+        assert np.array_equal(target, long)
+
+    in_threads(wait, 4)
+
+
+def test_an_upload_that_fails_reads_its_array_no_more(
+    gpu: Any, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heald_cuda import staging
+    from heald_cuda.host_copies import HostCopies
+
+    started, ended, start = [], [], HostCopies.start
+
+    def note(copies: HostCopies, *arguments: int) -> Callable[[], object]:
+        started.append(arguments)
+        wait = start(copies, *arguments)
+        return lambda: (wait(), ended.append(arguments))
+
+    monkeypatch.setattr(HostCopies, "start", note)
+    long = np.ones(4 * staging.BLOCK_BYTES, np.uint8)
+    buffer = gpu.allocate(long.nbytes)
+    fake.plant("copy")
+    with pytest.raises(errors.HealdError):
+        gpu.copy_in(long, buffer, STREAM)
+    assert started
+    assert started == ended
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_copy_is_done_where_no_thread_starts_any_more(
+    fake: ModuleType, monkeypatch: pytest.MonkeyPatch, processors: int
+) -> None:
+    from heald_cuda import host_copies
+
+    monkeypatch.setattr(host_copies, "count_processors", lambda: processors)
+    copies, target = host_copies.HostCopies(), np.zeros_like(X)
+    copies.start(target.ctypes.data, X.ctypes.data, 4)()
+    copies.close()
+    copies.start(target.ctypes.data, X.ctypes.data, X.nbytes)()
+    assert np.array_equal(target, X)
 
 
 def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(
