@@ -64,6 +64,7 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "unpack": ("Unpack", [X], {"num": 6, "axis": 1}),
     "split": ("Split", [i32(1), X], {"num_split": 3, "T": F}),
     "transpose": ("Transpose", [X, i32([1, 0])], {}),
+    "reversal": ("ReverseV2", [X, i32([0])], {"Tidx": dtypes.int32}),
     "tile": ("Tile", [X, i32([2, 3])], {}),
     "padding": ("Pad", [X, i32([[1, 0], [2, 3]])], {}),
     "mirror": ("MirrorPad", [X, i32([[1, 2], [3, 0]])], {"mode": "REFLECT"}),

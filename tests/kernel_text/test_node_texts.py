@@ -318,6 +318,14 @@ def test_other_einsums_have_no_text(equation, shapes):
         NODES["Einsum"].make(OPENCL_GPU, b)
 
 
+@both
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 7, 1), (0, 3, 2)])
+@pytest.mark.parametrize("axes", [[0], [-1], [1, 2], [0, 1, -1], []])
+def test_reversals(target, shape, axes):
+    x = numbers(np.random.default_rng(0), shape, np.float32)
+    check(target, "ReverseV2", [x, i32(axes)], Tidx=dtypes.int32)
+
+
 # Recurrent cells
 
 

@@ -58,6 +58,13 @@ def strided_slice(target: Target, b: Bind) -> Plan:
     return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(view.index))
 
 
+def reversal(target: Target, b: Bind) -> Plan:
+    x = b.inputs[0].meta
+    axes = {axis % len(x.dims) for axis in ints(b, 1)}
+    index = [slice(None, None, -1 if axis in axes else 1) for axis in range(len(x.dims))]
+    return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(index))
+
+
 def transposition(target: Target, b: Bind) -> Plan:
     x = b.inputs[0].meta
     return transpose(target, x.dtype.itemsize, x.dims, [axis % len(x.dims) for axis in ints(b, 1)])

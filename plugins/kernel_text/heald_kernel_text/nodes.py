@@ -82,6 +82,7 @@ def _rows() -> Iterator[tuple[str, NodeKernel]]:
     yield "Split", NodeKernel(array_plans.splitting, T_FIXED, ("split_dim",))
     yield "Slice", NodeKernel(array_plans.slice_, T_FIXED, ("begin", "size"))
     yield "StridedSlice", NodeKernel(array_plans.strided_slice, T_FIXED, ("begin", "end", "strides"))
+    yield "ReverseV2", NodeKernel(array_plans.reversal, T_FIXED, ("axis",))
     yield "Transpose", NodeKernel(array_plans.transposition, T_FIXED, ("perm",))
     yield "Tile", NodeKernel(array_plans.tiling, T_FIXED, ("multiples",))
     yield "Pad", NodeKernel(array_plans.padding, {"T": (*NUMBERS, "bool")}, ("paddings",))
