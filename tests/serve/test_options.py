@@ -96,6 +96,20 @@ def test_the_long_form_listens_on_all_addresses_with_a_line():
     assert "localhost" in settings.allowed_hosts
 
 
+@pytest.mark.parametrize(("words", "grpc_port", "rest_port"), [
+    ([], 8500, None), (["--port=9"], 9, None), (["--rest_api_port=9"], 8500, 9),
+    (["--port=0", "--rest_api_port=9"], None, 9)])
+def test_a_port_alone_turns_nothing_else_on_or_off(words, grpc_port, rest_port):
+    settings = settings_of("--model_base_path=/models/m", *words)
+    assert (settings.grpc_port, settings.rest_port) == (grpc_port, rest_port)
+
+
+def test_one_port_for_both_skips_rest_with_a_line():
+    settings = settings_of("--model_base_path=/models/m", "--host=h", "--port=9", "--rest_api_port=9")
+    assert (settings.grpc_port, settings.rest_port) == (9, None)
+    assert settings.lines == ["--rest_api_port and --port are both 9: the REST interface is skipped"]
+
+
 def test_the_environment_stands_for_the_container():
     settings = settings_of(environ={"MODEL_NAME": "digits"})
     assert (settings.rest_port, settings.models[0].name, str(settings.models[0].base_path)) == (

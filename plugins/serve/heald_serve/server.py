@@ -1,7 +1,8 @@
 """The server: models, predictor, application and sockets, from the start to the graceful end.
 
 The order of a start: the sockets are bound; the first versions are loaded; then requests are taken. At the end no new
-connection is taken, running requests have `drain_timeout_in_ms`, then threads and models end.
+connection is taken. Running requests of HTTP and gRPC have `drain_timeout_in_ms`, side by side. Then threads and models
+end.
 """
 
 from __future__ import annotations
@@ -150,20 +151,25 @@ class ModelServer:
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM, then drain."""
-        self._start_grpc()
-        self.listener = make_http(self.application(), self.settings)
         try:
-            self.listener.run(sockets=self.sockets)
+            self._start_fronts().run(sockets=self.sockets)
         finally:
             self._end()
 
     def start(self) -> None:
         """Load, and serve in a thread of its own."""
         self.load()
+        listener = self._start_fronts()
+        self._serving = threading.Thread(target=listener.run, args=(self.sockets,), name="heald-serve-http")
+        self._serving.start()
+
+    def _start_fronts(self) -> HttpListener:
+        """Start gRPC, and return the listener for HTTP. Both begin to drain at one time."""
         self._start_grpc()
         self.listener = make_http(self.application(), self.settings)
-        self._serving = threading.Thread(target=self.listener.run, args=(self.sockets,), name="heald-serve-http")
-        self._serving.start()
+        if self.grpc_server is not None:
+            self.listener.on_end = self.grpc_server.begin_end
+        return self.listener
 
     def _start_grpc(self) -> None:
         if self.grpc_server is not None:

@@ -107,6 +107,9 @@ def read_settings(args: Namespace, environ: Mapping[str, str] = os.environ) -> S
             lines.append("listening on all addresses, as TensorFlow Serving does; --host=127.0.0.1 is for this machine")
     check_names(models)
     _check(options, values)
+    if rest_port and rest_port == options["port"]:
+        lines.append(f"--rest_api_port and --port are both {rest_port}: the REST interface is skipped")
+        rest_port = 0
     return Settings(options, models, options["host"] or host, rest_port or None, lines,
                     _metrics_path(options), _batching(options), _tls(options), _token(options), options["port"] or None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import grpc
@@ -69,12 +70,22 @@ class GrpcServer:
             self._thread.join()
             raise self._error
 
-    def close(self) -> None:
-        """Take no further call, give running ones their time, and end."""
+    @property
+    def is_taking_calls(self) -> bool:
+        return not self._ending.is_set()
+
+    def begin_end(self) -> None:
+        """Take no further call, and give running ones their time, without waiting for them."""
         self._ending.set()
         if self._thread.is_alive():
             assert self._loop is not None
-            self._loop.call_soon_threadsafe(self._end.set)
+            with suppress(RuntimeError):  # the loop has ended since
+                self._loop.call_soon_threadsafe(self._end.set)
+
+    def close(self) -> None:
+        """End, and wait for running calls as long as they have time."""
+        self.begin_end()
+        if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:

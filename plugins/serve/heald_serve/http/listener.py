@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from ssl import SSLContext
@@ -22,7 +22,17 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class HttpListener(uvicorn.Server):
-    """Serves an application on sockets, from `run` until a signal or `should_exit`."""
+    """Serves an application on sockets, from `run` until a signal or `should_exit`.
+
+    `on_end` is called when the end begins, before running requests are waited for. It must not wait.
+    """
+
+    on_end: Callable[[], object] | None = None
+
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        if self.on_end is not None:
+            self.on_end()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
