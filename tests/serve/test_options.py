@@ -186,6 +186,7 @@ def test_a_file_that_cannot_be_read_is_a_typed_error(tmp_path):
 
 
 @pytest.mark.parametrize("words", [
+    ["--workers=0"], ["--workers=257"], ["--workers=2", "--grpc_socket_path=/x"],
     ["--port=-1"], ["--rest_api_port=70000"], ["--rest_api_num_threads=0"], ["--max_connections=0"],
     ["--max_queued_requests=-1"], ["--access_log=xml"], ["--batching_parameters_file=x"],
     ["--tensorflow_session_parallelism=1", "--tensorflow_intra_op_parallelism=1",

@@ -114,11 +114,11 @@ def test_a_start_that_fails_tells_why(process, words, text):
 
 def test_a_taken_port_is_told(start):
     from heald.errors import HealdError
-    from heald_serve.server import bind
+    from heald_serve.http.ports import listen
 
     server, _ = start({})
     with pytest.raises(HealdError, match=f":{server.port}"):
-        bind("127.0.0.1", server.port)
+        listen("127.0.0.1", server.port)
 
 
 def test_a_saved_model_serves_its_signatures():

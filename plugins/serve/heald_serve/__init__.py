@@ -10,6 +10,8 @@ A request passes four layers. Each knows the layer below it, and none above.
     predict    the neutral core: a leased version and named arrays -> a future of named arrays
     models/    versions of models: found, loaded, warmed up, served, drained
 
+`workers/` runs several such servers in processes of their own.
+
 The event loop parses and writes; models run in threads. A front for another protocol stands beside `rest/` and calls
 `predict` alone.
 """

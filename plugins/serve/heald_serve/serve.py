@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from .options import add_options, given_options
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 EPILOG = """\
 examples:
@@ -25,12 +29,15 @@ def serve(args: Namespace) -> int:
     if given_options(args).get("version"):
         return _tell_version()
     from .access_log import report_line
-    from .server import ModelServer
     from .settings import read_settings
 
     settings = read_settings(args)
     for line in settings.lines:
         report_line(line)
+    if settings.workers > 1:
+        return _supervise(settings)
+    from .server import ModelServer
+
     server = ModelServer(settings, report_line)
     try:
         server.load()
@@ -43,6 +50,18 @@ def serve(args: Namespace) -> int:
         server.run()
     finally:
         server.close()
+    return 0
+
+
+def _supervise(settings: Settings) -> int:
+    from .access_log import report_line
+    from .workers.supervisor import Supervisor
+
+    supervisor = Supervisor(settings, report_line)
+    try:
+        supervisor.run()
+    finally:
+        supervisor.close()
     return 0
 
 

@@ -15,20 +15,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heald.errors import FailedPrecondition, InvalidArgument, of_system
+from heald.errors import FailedPrecondition, HealdError, InvalidArgument
 
 from .access_log import access_writer
 from .batching import Batchers
 from .http.application import PROBES, Application
 from .http.guards import Guards
-from .http.listener import BACKLOG, HttpListener, make_listener
+from .http.listener import HttpListener, make_listener
 from .http.messages import Request, Response, Route, error_body
+from .http.ports import listen
 from .http.protocol import ConnectionLimits
-from .metrics import Gauge, Metrics
+from .metrics import Cells, Gauge, Metrics
 from .models.load_version import load_version
 from .models.loaded_runtime import served_runtime
 from .models.manager_thread import ManagerThread
 from .models.model_config import read_model_configs
+from .models.model_lists import ModelLists, OwnModels
 from .models.model_manager import Loader, ModelManager, Report
 from .page.page_api import FOLDER, PageApi, open_paths
 from .predict import Predictor
@@ -36,6 +38,7 @@ from .rest.rest_api import RestApi
 from .settings import Settings
 from .v2.inference import Inference
 from .v2.inference_api import InferenceApi
+from .workers.shared_cells import WORKERS_GAUGE
 
 if TYPE_CHECKING:
     from .grpc.grpc_server import GrpcServer
@@ -48,19 +51,26 @@ class ModelServer:
     """One server. `start` loads the models and serves in a thread; `run` serves in the caller until a signal."""
 
     def __init__(
-        self, settings: Settings, report: Report = lambda _: None, *, loader: Loader | None = None
+        self, settings: Settings, report: Report = lambda _: None, *, loader: Loader | None = None,
+        shared: Cells | None = None, lists_of: Callable[[OwnModels], ModelLists] = lambda own: own,
     ) -> None:
-        """Bind the sockets. `loader` stands for `load_version`. Raises the errors of an address that cannot be had."""
+        """Bind the sockets. `loader` stands for `load_version`. Raises the errors of an address that cannot be had.
+
+        `shared`, `lists_of`: the counts of all workers, and their lists of models. One of several workers binds its
+        sockets by `bind`, when it can serve.
+        """
         self.settings, self._report = settings, report
         options = settings.options
         if settings.rest_port is None and settings.grpc_port is None and not options["grpc_socket_path"]:
             raise InvalidArgument("nothing is served: gRPC and the REST interface are off",
                                   hint="--port=8500, --rest_api_port=8501")
-        self.sockets = [] if settings.rest_port is None else [bind(settings.host, settings.rest_port)]
+        self.sockets: list[socket.socket] = []
+        if settings.workers == 1:
+            self.bind()
         self._loads = (ThreadPoolExecutor(options["num_load_threads"], "heald-serve-load")
                        if options["num_load_threads"] else None)
-        self.metrics = Metrics()
-        self._runtime = served_runtime(settings.run_threads)
+        self.metrics = Metrics(shared)
+        self._runtime = served_runtime(settings.run_threads, settings.workers)
         load = settings.load._replace(runtime=self._runtime)
         self.manager = ModelManager(loader or partial(load_version, settings=load, metrics=self.metrics),
                                     settings.manager, report=report, loads=self._loads)
@@ -69,11 +79,15 @@ class ModelServer:
         self.predictor = Predictor(options["rest_api_num_threads"], options["max_queued_requests"],
                                    batching_of=self.batchers.of if settings.batching else None, on_run=self._record_run)
         self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending)]
+        if shared is not None:
+            self.metrics.gauges.append(Gauge(WORKERS_GAUGE, lambda: 0))  # the parent has the number
         self._conversions = ThreadPoolExecutor(2, "heald-serve-json")
         self._thread = _manager_thread(self.manager, settings, report)
         self.listener: HttpListener | None = None
         self._serving: threading.Thread | None = None
-        self.inference = Inference(self.manager, self.predictor, may_control=options["allow_model_control"])
+        self._lists = lists_of(OwnModels(self.manager))
+        self.inference = Inference(self.manager, self.predictor, self._lists,
+                                   may_control=options["allow_model_control"], shared=shared)
         self.grpc_server = self._make_grpc_server()
 
     @property
@@ -82,22 +96,48 @@ class ModelServer:
         port: int = self.sockets[0].getsockname()[1]
         return port
 
+    def bind(self) -> None:
+        """Listen for HTTP: connections wait until the server runs."""
+        if self.settings.rest_port is not None:
+            self.sockets = [listen(self.settings.host, self.settings.rest_port, is_shared=self.settings.workers > 1)]
+
     def _record_run(self, model: str, seconds: float) -> None:
         self.metrics.runtime_latency.add(model, "Predict", "TF1", amount=1e6 * seconds)
 
-    def load(self) -> None:
-        """Load the first versions. Raises FailedPrecondition when a model has none that serves."""
+    def load(self, *, is_restart: bool = False) -> None:
+        """Load the first versions. Raises FailedPrecondition when a model has none that serves.
+
+        A worker that starts again waits for the versions instead; the other workers serve meanwhile.
+        """
         self.manager.configure(self.settings.models)
+        if is_restart:
+            self._wait_for_models()
+            return
         self.manager.poll()
-        pause = threading.Event()
-        while not self.manager.is_settled():
-            if not self.manager.act():
-                pause.wait(SLICE_SECONDS)
+        self._settle()
         failed = self.manager.unavailable()
         if failed:
             rows = ", ".join(f"{servable!r} due to error: {servable.error}" for servable in failed)
             raise FailedPrecondition(f"{len(failed)} servable(s) did not become available: {{{rows}}}")
         self._thread.start()
+
+    def _wait_for_models(self) -> None:
+        try:
+            self.manager.poll()
+        except HealdError as error:
+            if self.settings.options["file_system_poll_wait_seconds"] <= 0:
+                raise
+            self._report(str(error))
+        self._thread.start()
+        pause = threading.Event()
+        while not self.manager.is_ready():
+            pause.wait(SLICE_SECONDS)
+
+    def _settle(self) -> None:
+        pause = threading.Event()
+        while not self.manager.is_settled():
+            if not self.manager.act():
+                pause.wait(SLICE_SECONDS)
 
     def routes(self) -> Mapping[str, Route]:
         rest_api = RestApi(self.manager, self.predictor, self._conversions, seconds=self.settings.rest_seconds,
@@ -147,12 +187,14 @@ class ModelServer:
         from .v2.inference_service import InferenceService
 
         return make_grpc_server(settings, self.manager, self.predictor, self.metrics, self._conversions,
-                                self._runtime.host.memory, InferenceService(self.inference))
+                                self._runtime.host.memory, self._lists, InferenceService(self.inference))
 
-    def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, then drain."""
+    def run(self, on_listening: Callable[[HttpListener], object] = lambda _: None) -> None:
+        """Serve until SIGINT or SIGTERM, then drain. `on_listening` is called when clients may connect."""
         try:
-            self._start_fronts().run(sockets=self.sockets)
+            listener = self._start_fronts()
+            on_listening(listener)
+            listener.run(sockets=self.sockets)
         finally:
             self._end()
 
@@ -177,7 +219,8 @@ class ModelServer:
             place = self.settings.options["grpc_socket_path"]
             if self.grpc_server.port is not None:
                 place = f"{self.settings.host}:{self.grpc_server.port}"
-            self._report(f"serving {', '.join(self.manager.names())} by gRPC at {place}")
+            if self.settings.workers == 1:  # the parent of workers tells it once
+                self._report(f"serving {', '.join(self.manager.names())} by gRPC at {place}")
 
     def close(self) -> None:
         """Drain and end."""
@@ -206,25 +249,6 @@ def _manager_thread(manager: ModelManager, settings: Settings, report: Report) -
     read: Callable[[], Any] | None = partial(read_model_configs, Path(file)) if file else None
     return ManagerThread(manager, options["file_system_poll_wait_seconds"], report=report, read_configs=read,
                          config_seconds=options["model_config_file_poll_wait_seconds"] if file else 0)
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises the typed error of an address that cannot be had."""
-    try:
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise InvalidArgument(f"'{host}' is no address of this machine: {error}") from None
-    family, kind, protocol, _, address = infos[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise of_system(error, f"{host}:{port}") from error
-    listener.setblocking(False)
-    return listener
 
 
 def make_http(application: Application, settings: Settings) -> HttpListener:

@@ -26,6 +26,7 @@ from .options import accepted_lines, check_refused, given_options, with_defaults
 LOOPBACK, ALL_ADDRESSES = "127.0.0.1", "0.0.0.0"  # noqa: S104 - TensorFlow Serving's own default
 DEFAULT_METRICS_PATH = "/monitoring/prometheus/metrics"
 GRPC_PORT, REST_PORT = 8500, 8501
+MOST_WORKERS = 256
 
 
 class TlsTexts(NamedTuple):
@@ -50,6 +51,11 @@ class Settings(NamedTuple):
     tls: TlsTexts | None = None
     token: str = ""
     grpc_port: int | None = None
+
+    @property
+    def workers(self) -> int:
+        """The processes that serve."""
+        return int(self.options["workers"])
 
     @property
     def run_threads(self) -> int:
@@ -153,12 +159,17 @@ def _check(options: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     for name in ("port", "rest_api_port"):
         if not 0 <= options[name] < 1 << 16:
             raise InvalidArgument(f"--{name} is {options[name]}, not a port of 0 to 65535")
-    for name in ("rest_api_num_threads", "max_connections", "max_body_bytes", "request_read_timeout_in_ms"):
+    for name in ("workers", "rest_api_num_threads", "max_connections", "max_body_bytes", "request_read_timeout_in_ms"):
         if options[name] < 1:
             raise InvalidArgument(f"--{name} is {options[name]}, not 1 or more")
     for name in (*names, "max_queued_requests", "max_num_load_retries", "num_load_threads", "drain_timeout_in_ms"):
         if options[name] < 0:
             raise InvalidArgument(f"--{name} is {options[name]}, not 0 or more")
+    if options["workers"] > MOST_WORKERS:
+        raise InvalidArgument(f"--workers is {options['workers']}, not {MOST_WORKERS} or less")
+    if options["workers"] > 1 and options["grpc_socket_path"]:
+        raise InvalidArgument("--grpc_socket_path is for one process, and --workers for several",
+                              hint="leave one of them out")
     if options["access_log"] not in ("none", "text", "json"):
         raise InvalidArgument(f"--access_log is '{options['access_log']}', not none, text or json")
     if options["batching_parameters_file"] and not options["enable_batching"]:

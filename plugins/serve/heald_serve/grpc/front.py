@@ -9,6 +9,7 @@ from typing import Any
 
 from ..http.guards import Guards
 from ..metrics import Metrics
+from ..models.model_lists import ModelLists
 from ..models.model_manager import ModelManager
 from ..predict import Predictor
 from ..settings import Settings
@@ -31,7 +32,7 @@ from .services import (
 
 def make_grpc_server(
     settings: Settings, manager: ModelManager, predictor: Predictor, metrics: Metrics, conversions: Executor,
-    memory: Any, inference: InferenceService | None = None,
+    memory: Any, lists: ModelLists, inference: InferenceService | None = None,
 ) -> GrpcServer:
     """A server that is not started. Raises InvalidArgument for arguments that are none."""
     options, ending = settings.options, threading.Event()
@@ -39,7 +40,7 @@ def make_grpc_server(
         PREDICTION_SERVICE: PredictionService(
             manager, predictor, as_content=options["enable_serialization_as_tensor_content"],
             checks_methods=options["enable_signature_method_name_check"], metrics=metrics).methods(),
-        MODEL_SERVICE: ModelService(manager, metrics).methods(),
+        MODEL_SERVICE: ModelService(manager, metrics, lists).methods(),
     }
     if inference is not None:
         services[INFERENCE_SERVICE] = inference.methods()
@@ -50,4 +51,5 @@ def make_grpc_server(
     handlers = CallHandlers(Guards(None, settings.token), memory, conversions)
     return GrpcServer([handlers.of_service(name, methods) for name, methods in services.items()], GrpcSettings(
         settings.host, settings.grpc_port, options["grpc_socket_path"], options["grpc_channel_arguments"], settings.tls,
-        options["max_connections"], options["drain_timeout_in_ms"] / 1000, memory.limit), ending)
+        options["max_connections"], options["drain_timeout_in_ms"] / 1000, memory.limit,
+        settings.workers > 1), ending)

@@ -21,7 +21,10 @@ LARGEST_MESSAGE_BYTES = (1 << 31) - 1
 
 
 class GrpcSettings(NamedTuple):
-    """`port`: None for none, 0 for any. `socket_path`: of a Unix socket, or "". `arguments`: NAME=VALUE,..."""
+    """`port`: None for none, 0 for any. `socket_path`: of a Unix socket, or "". `arguments`: NAME=VALUE,...
+
+    `is_port_shared`: other processes listen on the port, too.
+    """
 
     host: str
     port: int | None
@@ -31,6 +34,7 @@ class GrpcSettings(NamedTuple):
     most_calls: int | None = None
     drain_seconds: float = 1.0
     memory_limit: int | None = None
+    is_port_shared: bool = False
 
 
 def channel_arguments(text: str) -> list[tuple[str, Any]]:
@@ -111,7 +115,7 @@ class GrpcServer:
     def _options(self) -> list[tuple[str, Any]]:
         most_bytes = min(self._settings.memory_limit or LARGEST_MESSAGE_BYTES, LARGEST_MESSAGE_BYTES)
         return [("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", 0), *channel_arguments(self._settings.arguments)]
+                ("grpc.so_reuseport", int(self._settings.is_port_shared)), *channel_arguments(self._settings.arguments)]
 
     def _bind(self, server: Any) -> None:
         settings = self._settings

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
-from heald.errors import DeadlineExceeded, HealdError, InvalidArgument, Unknown
+from heald.errors import DeadlineExceeded, InvalidArgument, Unknown
 
 from ..messages import message_class
 from ..metrics import Metrics
-from ..models.model_config import ModelConfig, model_configs
+from ..models.model_config import model_configs
+from ..models.model_lists import ModelLists, is_available
 from ..models.model_manager import ModelManager
-from ..models.servable import AVAILABLE
 from .call_handlers import Method, RpcCall
 
 STATES = {"START": 10, "LOADING": 20, "AVAILABLE": 30, "UNLOADING": 40, "END": 50}
@@ -21,10 +20,10 @@ SLICE_SECONDS = 0.02  # of waiting for new models
 
 
 class ModelService:
-    """A thread of the manager loads the models of a new list; a call waits for them."""
+    """A thread of the manager loads the models of a new list; a call waits for them, in every worker."""
 
-    def __init__(self, manager: ModelManager, metrics: Metrics) -> None:
-        self._manager, self._metrics = manager, metrics
+    def __init__(self, manager: ModelManager, metrics: Metrics, lists: ModelLists) -> None:
+        self._manager, self._metrics, self._lists = manager, metrics, lists
         self._reloading = asyncio.Lock()  # one list after the other
 
     def methods(self) -> dict[str, Method]:
@@ -61,25 +60,18 @@ class ModelService:
                                   "ModelConfigList is currently supported")
         configs = model_configs(config)
         earlier = set(self._manager.names())
-        await asyncio.to_thread(self._apply, configs)
+        await asyncio.to_thread(self._lists.replace_models, configs)
         added = {config.name for config in configs} - earlier
-        while not self._manager.is_settled():
+        while not await asyncio.to_thread(self._lists.is_settled):
             if call.deadline is not None and monotonic() >= call.deadline:
                 raise DeadlineExceeded("the new models are not loaded yet")
             await asyncio.sleep(SLICE_SECONDS)
-        failed = [name for name in sorted(added) if not self._is_available(name)]
+        failed = [name for name in sorted(added) if not await asyncio.to_thread(self._is_available, name)]
         if failed:
             raise Unknown(f"{len(failed)} model(s) did not become available: {{{', '.join(failed)}}}")
 
-    def _apply(self, configs: Sequence[ModelConfig]) -> None:
-        self._manager.configure(configs)
-        self._manager.poll()
-
     def _is_available(self, name: str) -> bool:
-        try:
-            return any(row.state == AVAILABLE for row in self._manager.statuses(name))
-        except HealdError:
-            return False
+        return all(is_available(rows) for rows in self._lists.statuses(name))
 
 
 def _total(metrics: Metrics, name: str) -> float:

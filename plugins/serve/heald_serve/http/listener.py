@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from ssl import SSLContext
@@ -15,9 +15,9 @@ from typing import Any
 
 import uvicorn
 
+from .ports import BACKLOG
 from .protocol import ConnectionLimits, LimitedProtocol
 
-BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 
 
@@ -28,6 +28,7 @@ class HttpListener(uvicorn.Server):
     """
 
     on_end: Callable[[], object] | None = None
+    signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         if self.on_end is not None:
@@ -39,8 +40,7 @@ class HttpListener(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        signals = (signal.SIGINT, signal.SIGTERM)
-        handlers = {number: signal.signal(number, self.handle_exit) for number in signals}
+        handlers = {number: signal.signal(number, self.handle_exit) for number in self.signals}
         try:
             yield
         finally:

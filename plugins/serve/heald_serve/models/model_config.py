@@ -39,6 +39,10 @@ class ModelConfig(NamedTuple):
     labels: Mapping[str, int] = MappingProxyType({})
     is_single: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The values for another process: a proxy cannot be pickled."""
+        return ModelConfig, (*self._replace(labels=dict(self.labels)),)
+
 
 def local_path(text: str) -> Path:
     """Raises Unimplemented for an address of a remote store."""

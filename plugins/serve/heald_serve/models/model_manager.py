@@ -77,6 +77,12 @@ class ModelManager:
             for name in self._wanted.keys() - self._configs.keys():
                 self._wanted[name] = {}
 
+    def check_labels(self, configs: Sequence[ModelConfig]) -> None:
+        """Raises as `configure` would, and changes nothing."""
+        with self._lock:
+            for config in configs:
+                self._checked_labels(config)
+
     def _checked_labels(self, config: ModelConfig) -> dict[str, int]:
         available = {version for version, servable in self._servables.get(config.name, {}).items()
                      if servable.state == AVAILABLE}

@@ -10,6 +10,8 @@ import numpy as np
 from heald.errors import HealdError, InvalidArgument, NotFound, Unimplemented
 
 from ..awaiting import outputs_of
+from ..metrics import Cells
+from ..models.model_lists import ModelLists
 from ..models.model_manager import ModelManager
 from ..models.servable import AVAILABLE, LOADING, UNLOADING, Lease
 from ..models.served_model import ServedSignature
@@ -45,12 +47,18 @@ class InferResult(NamedTuple):
 
 
 class Inference:
-    """Any front may call, in the event loop of its own. `may_control` allows load and unload."""
+    """Any front may call, in the event loop of its own. `may_control` allows load and unload.
 
-    def __init__(self, manager: ModelManager, predictor: Predictor, *, may_control: bool = False) -> None:
+    `shared`: the cells of all workers.
+    """
+
+    def __init__(
+        self, manager: ModelManager, predictor: Predictor, lists: ModelLists, *, may_control: bool = False,
+        shared: Cells | None = None,
+    ) -> None:
         self._manager, self._predictor = manager, predictor
-        self._statistics = Statistics()
-        self.control = ModelControl(manager, is_allowed=may_control)
+        self._statistics = Statistics(shared)
+        self.control = ModelControl(manager, lists, is_allowed=may_control)
 
     def is_ready(self) -> bool:
         return self._manager.is_ready()

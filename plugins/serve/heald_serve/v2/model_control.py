@@ -1,18 +1,17 @@
-"""Load and unload: a model of the server's list leaves it, and returns.
+"""Load and unload: a model of the server's list leaves it, and returns, in every worker.
 
-Both wait for the manager's thread, so fronts call them in threads of their own, one call after the other.
+Both wait for the managers' threads, so fronts call them in threads of their own, one call after the other.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
-from heald.errors import FailedPrecondition, NotFound, PermissionDenied
+from heald.errors import FailedPrecondition, HealdError, NotFound, PermissionDenied
 
 from ..models.model_config import ModelConfig
-from ..models.model_manager import ModelManager, VersionStatus
-from ..models.servable import AVAILABLE
+from ..models.model_lists import ModelLists, is_available
+from ..models.model_manager import ModelManager
 
 SLICE_SECONDS = 0.02  # of waiting for a model
 
@@ -20,8 +19,8 @@ SLICE_SECONDS = 0.02  # of waiting for a model
 class ModelControl:
     """`is_allowed`: False refuses every call. Any thread may call."""
 
-    def __init__(self, manager: ModelManager, *, is_allowed: bool) -> None:
-        self._manager, self._is_allowed = manager, is_allowed
+    def __init__(self, manager: ModelManager, lists: ModelLists, *, is_allowed: bool) -> None:
+        self._manager, self._lists, self._is_allowed = manager, lists, is_allowed
         self._listed: dict[str, ModelConfig] = {}
         self._lock = threading.Lock()
         self._pause = threading.Event()
@@ -30,20 +29,19 @@ class ModelControl:
         """Raises NotFound for a model that was never listed, FailedPrecondition for one that does not load."""
         with self._lock:
             config = self._known(name)
-            self._replace([*self._others(name), config])
-            while not self._manager.is_settled() and not any(row.error for row in self._rows(name)):
+            self._lists.replace_models([*self._others(name), config])
+            while not self._lists.is_settled() and not self._errors(name):
                 self._pause.wait(SLICE_SECONDS)
-            rows = self._rows(name)
-            if not any(row.state == AVAILABLE for row in rows):
-                error = next((row.error for row in rows if row.error is not None), None)
-                raise FailedPrecondition(f"failed to load '{name}': {error or 'it has no version'}")
+            if not all(is_available(rows) for rows in self._lists.statuses(name)):
+                reason = next(map(str, self._errors(name)), "it has no version")
+                raise FailedPrecondition(f"failed to load '{name}': {reason}")
 
     def unload(self, name: str) -> None:
         """The versions end after their running requests. Raises NotFound for a model that was never listed."""
         with self._lock:
             self._known(name)
-            self._replace(self._others(name))
-            while any(row.state == AVAILABLE for row in self._rows(name)):
+            self._lists.replace_models(self._others(name))
+            while any(is_available(rows) for rows in self._lists.statuses(name)):
                 self._pause.wait(SLICE_SECONDS)
 
     def _known(self, name: str) -> ModelConfig:
@@ -58,12 +56,6 @@ class ModelControl:
     def _others(self, name: str) -> list[ModelConfig]:
         return [config for config in self._manager.configs() if config.name != name]
 
-    def _replace(self, configs: list[ModelConfig]) -> None:
-        self._manager.configure(configs)
-        self._manager.poll()
-
-    def _rows(self, name: str) -> Sequence[VersionStatus]:
-        try:
-            return self._manager.statuses(name)
-        except NotFound:
-            return ()
+    def _errors(self, name: str) -> list[HealdError]:
+        """The errors of the model's versions, in all workers."""
+        return [row.error for rows in self._lists.statuses(name) for row in rows if row.error is not None]

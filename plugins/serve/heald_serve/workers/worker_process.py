@@ -1,0 +1,129 @@
+"""A worker as the parent sees it: a process that is started again when it dies, by a thread of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Protocol
+
+from heald.errors import HealdError
+
+from ..models.model_config import ModelConfig
+from ..settings import Settings
+from .channel import Channel, channel_pair
+from .restart_policy import RestartPolicy
+
+PROGRAM = (sys.executable, "-P", "-m", "heald_serve.workers.worker")
+LAST_SECONDS = 5.0  # of a process that has left its channel
+
+
+class Parent(Protocol):
+    """The methods that a worker's thread calls. `ending` is set when no worker starts again."""
+
+    ending: threading.Event
+
+    def settings(self) -> Settings:
+        """The settings of a worker that starts now, with the last list of models."""
+
+    def ready(self, worker: WorkerProcess) -> None: ...
+
+    def failed(self, worker: WorkerProcess, error: HealdError) -> None: ...
+
+    def died(self, worker: WorkerProcess, status: int) -> None: ...
+
+    def gave_up(self, worker: WorkerProcess, status: int) -> None: ...
+
+    def spread(self, method: str, *arguments: Any) -> list[Any]: ...
+
+
+class WorkerProcess:
+    """`files`: descriptors of the shared counts, of which the one at `place` is this worker's.
+
+    `models`: the list of models that the worker has got. `is_ready`: it serves.
+    """
+
+    def __init__(
+        self, place: int, parent: Parent, files: Sequence[int], questions: Executor, policy: RestartPolicy,
+        program: Sequence[str] = PROGRAM,
+    ) -> None:
+        self.place, self.is_ready = place, False
+        self.models: Sequence[ModelConfig] = ()
+        self.channel: Channel | None = None
+        self._parent, self._files, self._questions, self._program = parent, files, questions, program
+        self._policy = policy
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"heald-serve-worker-{place}", daemon=True)
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        is_restart = False
+        while self._live(is_restart=is_restart):
+            is_restart = True
+
+    def _live(self, *, is_restart: bool) -> bool:
+        """One life of the process. Returns True when another one follows."""
+        start = monotonic()
+        with self._lock:
+            if self._parent.ending.is_set():
+                return False
+            process, channel = self._spawn()
+        settings = self._parent.settings()
+        self.models = settings.models
+        channel.tell("start", settings, is_restart)
+        channel.serve()
+        status = self._reap(process)
+        self.is_ready = False
+        if self._parent.ending.is_set():
+            return False
+        seconds = self._policy.wait_after(monotonic() - start)
+        if seconds is None:
+            self._parent.gave_up(self, status)
+            return False
+        self._parent.died(self, status)
+        return not self._parent.ending.wait(seconds)
+
+    def _spawn(self) -> tuple[subprocess.Popen[bytes], Channel]:
+        own, other = channel_pair()
+        numbers = [other.fileno(), self.place, *self._files]
+        with other:
+            process = subprocess.Popen([*self._program, *map(str, numbers)],  # noqa: S603 - a program of our own
+                                       stdin=subprocess.DEVNULL, pass_fds=(other.fileno(), *self._files))
+        channel = Channel(own, {
+            "ready": lambda: self._parent.ready(self), "failed": lambda error: self._parent.failed(self, error),
+            "spread": self._parent.spread}, self._questions)
+        self._process, self.channel = process, channel
+        return process, channel
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> int:
+        try:
+            return process.wait(LAST_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def end(self) -> None:
+        """Have the worker drain and end."""
+        if self.channel is not None:
+            self.channel.tell("end")
+
+    def kill(self) -> None:
+        with self._lock, suppress(OSError):
+            if self._process is not None:
+                self._process.kill()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the worker's thread. Returns False after so many seconds."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
