@@ -36,9 +36,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="po
 @pytest.fixture
 def files():
     made = [make_file() for _ in range(3)]
-    yield [file.fileno() for file in made]
-    for file in made:
-        file.close()
+    yield made
+    for number in made:
+        os.close(number)
 
 
 def test_short_lives_wait_longer_and_longer_and_end():

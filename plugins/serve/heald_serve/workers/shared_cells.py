@@ -1,4 +1,4 @@
-"""Counts that processes share: a file without a name for each process, mapped by all, written by one.
+"""Counts that processes share: a file in memory for each process, mapped by all, written by one.
 
     used bytes                                     8 bytes
     records:  key bytes, number count              2 x 4 bytes
@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import struct
 import threading
 from collections.abc import MutableSequence, Sequence
 from itertools import chain
-from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from typing import cast
 
 FILE_BYTES = 4 << 20  # sparse; a model has about 2 kB of counts
 GAUGE_PREFIX = "gauge/"
@@ -28,11 +28,11 @@ Labels = tuple[str, ...]
 Numbers = MutableSequence[float]
 
 
-def make_file() -> BinaryIO:
-    """A file for a process. The system drops it with the last process that has it open."""
-    file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - open as long as the server lives
-    file.truncate(FILE_BYTES)
-    return file
+def make_file() -> int:
+    """The descriptor of a file for a process, in memory: containers may have no folder that can be written."""
+    number = os.memfd_create("heald-serve-counts")
+    os.ftruncate(number, FILE_BYTES)
+    return number
 
 
 class _Map:

@@ -51,11 +51,10 @@ class Supervisor:
         self._wake_reader, self._wake_writer = os.pipe()
         self._settings, self._reserved = _reserve_ports(settings)
         self._files = [make_file() for _ in range(settings.workers + 1)]  # the last one is the parent's
-        numbers = [file.fileno() for file in self._files]
-        self._shared = SharedCells(numbers, settings.workers)
+        self._shared = SharedCells(self._files, settings.workers)
         self._restarts = Metrics(self._shared).worker_restarts
         self._questions = ThreadPoolExecutor(1, "heald-serve-questions")
-        self.workers = [WorkerProcess(place, self, numbers, self._questions, RestartPolicy(first_wait), program)
+        self.workers = [WorkerProcess(place, self, self._files, self._questions, RestartPolicy(first_wait), program)
                         for place in range(settings.workers)]
 
     def settings(self) -> Settings:
@@ -106,8 +105,8 @@ class Supervisor:
         for held in self._reserved:
             held.close()
         self._questions.shutdown(cancel_futures=True)
-        for file in self._files:
-            file.close()
+        for number in self._files:
+            os.close(number)
         os.close(self._wake_reader)
         os.close(self._wake_writer)
 
