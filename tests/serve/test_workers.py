@@ -18,12 +18,15 @@ from builders.graphs import const, node, placeholder
 from harness.serve_grpc import MODELS, Caller, fault
 from harness.serve_models import Client, settings_of
 from harness.serve_process import ServeProcess
-from heald.errors import FailedPrecondition, HealdError, Internal, NotFound
+from heald.errors import FailedPrecondition, HealdError, Internal, NotFound, Unimplemented
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import dump
 from heald_serve.http.ports import listen, reserve
 from heald_serve.messages import message_class
 from heald_serve.metrics import Metrics
+from heald_serve.models.model_config import ModelConfig
+from heald_serve.models.model_manager import ModelManager
+from heald_serve.server import ModelServer
 from heald_serve.v2.statistics import Statistics
 from heald_serve.workers.channel import Channel, ChannelEnded
 from heald_serve.workers.restart_policy import LONG_LIFE_SECONDS, RestartPolicy
@@ -243,13 +246,27 @@ def test_counts_of_all_workers_are_summed(server):
     assert metric(server, "heald_serve_workers") == 2
 
 
-def test_load_and_unload_reach_every_worker(server):
+def ask_once(server, method, path):
     client = Client(server.port)
-    assert client.ask("POST", "/v2/repository/models/m/unload").status == 200
-    assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {404}
-    assert client.ask("POST", "/v2/repository/models/m/load").status == 200
-    assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {200}
+    answer = client.ask(method, path)
     client.close()
+    return answer.status
+
+
+def test_load_and_unload_reach_every_worker(server):
+    for _ in range(4):  # each call comes to any of the workers
+        assert ask_once(server, "POST", "/v2/repository/models/m/unload") == 200
+        assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {404}
+        assert ask_once(server, "POST", "/v2/repository/models/m/load") == 200
+        assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {200}
+
+
+def test_a_worker_that_starts_later_knows_the_unloaded_models(server):
+    assert ask_once(server, "POST", "/v2/repository/models/m/unload") == 200
+    kill_worker(server)
+    kill_worker(server)
+    assert ask_once(server, "POST", "/v2/repository/models/m/load") == 200
+    assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {200}
 
 
 def reload_request(folder, *names, label=None):
@@ -354,10 +371,41 @@ def test_a_taken_port_is_told_once(folder):
     server.close()
 
 
-def test_a_refused_list_is_checked_without_a_change():
-    from heald_serve.models.model_config import ModelConfig
-    from heald_serve.models.model_manager import ModelManager
+def test_memory_and_cores_are_divided_among_workers(monkeypatch):
+    from heald_serve.models import loaded_runtime
 
+    monkeypatch.setattr(loaded_runtime, "core_count", lambda: 8)
+    whole = loaded_runtime.served_runtime().host.memory.limit
+    quarter = loaded_runtime.served_runtime(workers=4)
+    assert quarter.host.memory.limit == whole // 4
+    assert quarter.config.work_queue.threads == 2
+    assert loaded_runtime.served_runtime(3, 4).config.work_queue.threads == 3
+
+
+def test_ports_are_shared_on_linux_alone(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(Unimplemented, match="need Linux"):
+        Supervisor(settings_of([], workers=2), print)
+
+
+def test_a_worker_that_starts_again_waits_for_its_models(tmp_path):
+    settings = settings_of([], models=[ModelConfig("m", tmp_path / "m")], workers=2, file_system_poll_wait_seconds=1)
+    lines = []
+    server = ModelServer(settings, lines.append)
+    waiting = threading.Thread(target=server.load, kwargs={"is_restart": True})
+    waiting.start()
+    write_graph(tmp_path / "m" / "1" / "model.pb", 2)
+    waiting.join(30)
+    assert server.manager.is_ready()
+    server.close()
+    never = ModelServer(settings._replace(options=settings.options | {"file_system_poll_wait_seconds": 0},
+                                          models=[ModelConfig("n", tmp_path / "n")]))
+    with pytest.raises(NotFound, match="base path"):
+        never.load(is_restart=True)
+    never.close()
+
+
+def test_a_refused_list_is_checked_without_a_change():
     manager = ModelManager(lambda path: {})
     manager.configure([ModelConfig("m", Path("m"), is_single=True)])
     with pytest.raises(FailedPrecondition):

@@ -18,6 +18,9 @@ class ModelLists(Protocol):
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
         """Replace the models, everywhere or nowhere. Raises the errors of `ModelManager.configure` and `poll`."""
 
+    def known_config(self, name: str) -> ModelConfig | None:
+        """The last configuration of a model that is, or was, in the list; None for a stranger's name."""
+
     def is_settled(self) -> bool:
         """True when every wanted version is available or has ended, in every process."""
 
@@ -30,12 +33,21 @@ class OwnModels:
 
     def __init__(self, manager: ModelManager) -> None:
         self._manager = manager
+        self._known: dict[str, ModelConfig] = {}
+
+    def remember(self, configs: Sequence[ModelConfig]) -> None:
+        self._known |= {config.name: config for config in configs}
+
+    def known_config(self, name: str) -> ModelConfig | None:
+        self.remember(self._manager.configs())
+        return self._known.get(name)
 
     def check(self, configs: Sequence[ModelConfig]) -> None:
         """Raises FailedPrecondition for a list that `replace_models` would refuse."""
         self._manager.check_labels(configs)
 
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
+        self.remember(self._manager.configs())
         self._manager.configure(configs)
         self._manager.poll()
 

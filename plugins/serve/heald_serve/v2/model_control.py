@@ -21,7 +21,6 @@ class ModelControl:
 
     def __init__(self, manager: ModelManager, lists: ModelLists, *, is_allowed: bool) -> None:
         self._manager, self._lists, self._is_allowed = manager, lists, is_allowed
-        self._listed: dict[str, ModelConfig] = {}
         self._lock = threading.Lock()
         self._pause = threading.Event()
 
@@ -48,10 +47,10 @@ class ModelControl:
         if not self._is_allowed:
             raise PermissionDenied("models are loaded and unloaded by the server's options alone",
                                    hint="--allow_model_control")
-        self._listed |= {config.name: config for config in self._manager.configs()}
-        if name not in self._listed:
+        config = self._lists.known_config(name)
+        if config is None:
             raise NotFound(f"the server's list has no model '{name}'")
-        return self._listed[name]
+        return config
 
     def _others(self, name: str) -> list[ModelConfig]:
         return [config for config in self._manager.configs() if config.name != name]

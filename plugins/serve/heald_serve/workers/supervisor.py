@@ -50,6 +50,7 @@ class Supervisor:
         self._lock = threading.RLock()
         self._wake_reader, self._wake_writer = os.pipe()
         self._settings, self._reserved = _reserve_ports(settings)
+        self._known = {config.name: config for config in settings.models}
         self._files = [make_file() for _ in range(settings.workers + 1)]  # the last one is the parent's
         self._shared = SharedCells(self._files, settings.workers)
         self._restarts = Metrics(self._shared).worker_restarts
@@ -60,6 +61,10 @@ class Supervisor:
     def settings(self) -> Settings:
         with self._lock:
             return self._settings
+
+    def known_models(self) -> Sequence[ModelConfig]:
+        with self._lock:
+            return [*self._known.values()]
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM. Raises the error that ended the server."""
@@ -170,6 +175,7 @@ class Supervisor:
     def _keep_models(self, configs: Sequence[ModelConfig]) -> None:
         with self._lock:
             self._settings = self._settings._replace(models=configs)
+            self._known |= {config.name: config for config in configs}
             for worker in self.workers:
                 if worker.is_ready:
                     worker.models = configs

@@ -33,8 +33,11 @@ from .shared_cells import SharedCells
 class SharedModels:
     """The models of all workers: questions go to the parent, and come to this worker, too."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, own: OwnModels) -> None:
+        self._channel, self._own = channel, own
+
+    def known_config(self, name: str) -> ModelConfig | None:
+        return self._own.known_config(name)
 
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
         self._channel.ask("spread", "replace_models", [*configs])
@@ -48,7 +51,10 @@ class SharedModels:
 
 
 class Start(NamedTuple):
+    """`known_models`: the models that are, or were, in the list."""
+
     settings: Settings
+    known_models: Sequence[ModelConfig]
     is_restart: bool
 
 
@@ -74,12 +80,14 @@ class Worker:
             return 1
         return 0
 
-    def _receive_start(self, settings: Settings, is_restart: bool) -> None:
-        self._start.set_result(Start(settings, is_restart))
+    def _receive_start(self, *parts: Any) -> None:
+        self._start.set_result(Start(*parts))
 
     def _serve_channel(self) -> None:
-        self._channel.serve(self._publish_gauges)
-        self.end()
+        try:
+            self._channel.serve(self._publish_gauges)
+        finally:
+            self.end()
 
     def _publish_gauges(self) -> None:
         if self._server is not None:
@@ -95,9 +103,10 @@ class Worker:
             server.close()
 
     def _lists_of(self, own: OwnModels) -> ModelLists:
+        own.remember(self._start.result().known_models)
         self._methods |= {"check": own.check, "replace_models": own.replace_models, "is_settled": own.is_settled,
                           "own_statuses": own.own_statuses}
-        return SharedModels(self._channel)
+        return SharedModels(self._channel, own)
 
     def _report(self, text: str) -> None:
         report_line(f"worker {self._place}: {text}")

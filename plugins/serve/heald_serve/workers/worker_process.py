@@ -30,6 +30,9 @@ class Parent(Protocol):
     def settings(self) -> Settings:
         """The settings of a worker that starts now, with the last list of models."""
 
+    def known_models(self) -> Sequence[ModelConfig]:
+        """The models that are, or were, in the list."""
+
     def ready(self, worker: WorkerProcess) -> None: ...
 
     def failed(self, worker: WorkerProcess, error: HealdError) -> None: ...
@@ -81,7 +84,7 @@ class WorkerProcess:
             process, channel = self._spawn()
         settings = self._parent.settings()
         self.models = settings.models
-        channel.tell("start", settings, is_restart)
+        channel.tell("start", settings, self._parent.known_models(), is_restart)
         channel.serve()
         status = self._reap(process)
         self.is_ready = False
