@@ -1,4 +1,4 @@
-"""A server under twice its capacity for minutes: is its memory flat, and does it still answer?
+"""The memory and the answers of a server under twice its capacity, for minutes.
 
     python benchmarks/serve_soak.py [--minutes 10] [--workers 1] [--model MODEL --body FILE.json] [--json FILE]
 
@@ -85,7 +85,7 @@ class Connection:
 
 
 class Load:
-    """Clients of one server, and what they were answered."""
+    """Clients of one server, and the statuses of their answers."""
 
     def __init__(self, port: int, request: bytes) -> None:
         self._port, self._request = port, request
@@ -111,7 +111,7 @@ class Load:
         return sum(counts) / seconds
 
     async def run(self, rate: float, seconds: float) -> None:
-        """Ask `rate` times a second, whatever the answers are."""
+        """Ask `rate` times a second, without regard to the answers."""
         start = perf_counter()
         arrivals = 0
         while (now := perf_counter() - start) < seconds:

@@ -394,7 +394,8 @@ def test_a_worker_that_starts_again_waits_for_its_models(tmp_path):
     server = ModelServer(settings, lines.append)
     waiting = threading.Thread(target=server.load, kwargs={"is_restart": True})
     waiting.start()
-    write_graph(tmp_path / "m" / "1" / "model.pb", 2)
+    write_graph(tmp_path / "aside" / "1" / "model.pb", 2)
+    (tmp_path / "aside").rename(tmp_path / "m")  # whole at once: a half version would be tried again in a minute
     waiting.join(30)
     assert server.manager.is_ready()
     server.close()

@@ -31,8 +31,8 @@ class ChannelEnded(Unavailable):
 
 def channel_pair() -> tuple[Connection, socket.socket]:
     """The parent's end, and the end that a worker inherits."""
-    own, other = socket.socketpair()
-    return Connection(own.detach()), other
+    parent_end, worker_end = socket.socketpair()
+    return Connection(parent_end.detach()), worker_end
 
 
 class Channel:
@@ -82,8 +82,8 @@ class Channel:
 
     def close(self) -> None:
         """Close this end; `serve` returns, on both sides."""
-        with suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as own:
-            own.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
 
     def _handle(self, number: int, method: Any, value: Any) -> None:
         if number == 0:

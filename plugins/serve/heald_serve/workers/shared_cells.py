@@ -6,7 +6,7 @@
               numbers                              8 bytes each
 
 A record never moves, and `used` grows when the record is whole, so readers need no lock. A reader may see a histogram's
-count before its sum. A new process in the place of a dead one goes on with its file: counters never go back.
+count before its sum. A new process in a dead one's stead goes on with its file: counters never go back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Map:
         self._records: dict[tuple[str, Labels], Numbers] = {}
 
     def records(self) -> dict[tuple[str, Labels], Numbers]:
-        """All records, those that came since the last call included."""
+        """All records. New records are read from the file first."""
         (used,) = _USED.unpack_from(self._bytes, 0)
         while self._end < used:
             key_bytes, count = _SIZES.unpack_from(self._bytes, self._end)
@@ -81,7 +81,7 @@ def _padded(size: int) -> int:
 
 
 class SharedCells:
-    """The counts of all processes. `own` is the place of this process's file among `numbers`, file descriptors.
+    """The counts of all processes. `own` is the index of this process's file in `numbers`, descriptors.
 
     Any thread may call.
     """
@@ -111,9 +111,9 @@ class SharedCells:
         """The sum of all processes."""
         return sum(numbers[0] for _, numbers in self.of_metric(GAUGE_PREFIX + name))
 
-    def clear_gauges(self, place: int) -> None:
+    def clear_gauges(self, index: int) -> None:
         """Set the gauges of a dead process to 0."""
         with self._lock:
-            for (name, _), numbers in self._maps[place].records().items():
+            for (name, _), numbers in self._maps[index].records().items():
                 if name.startswith(GAUGE_PREFIX):
                     numbers[0] = 0.0

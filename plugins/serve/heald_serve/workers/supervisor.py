@@ -55,8 +55,8 @@ class Supervisor:
         self._shared = SharedCells(self._files, settings.workers)
         self._restarts = Metrics(self._shared).worker_restarts
         self._questions = ThreadPoolExecutor(1, "heald-serve-questions")
-        self.workers = [WorkerProcess(place, self, self._files, self._questions, RestartPolicy(first_wait), program)
-                        for place in range(settings.workers)]
+        self.workers = [WorkerProcess(index, self, self._files, self._questions, RestartPolicy(first_wait), program)
+                        for index in range(settings.workers)]
 
     def settings(self) -> Settings:
         with self._lock:
@@ -107,8 +107,8 @@ class Supervisor:
                 return
 
     def close(self) -> None:
-        for held in self._reserved:
-            held.close()
+        for holder in self._reserved:
+            holder.close()
         self._questions.shutdown(cancel_futures=True)
         for number in self._files:
             os.close(number)
@@ -124,7 +124,7 @@ class Supervisor:
 
     # The methods of a worker's thread.
 
-    def ready(self, worker: WorkerProcess) -> None:
+    def on_ready(self, worker: WorkerProcess) -> None:
         with self._lock:
             worker.is_ready = True
             if worker.models is not self._settings.models and worker.channel is not None:
@@ -148,24 +148,24 @@ class Supervisor:
         if self._settings.grpc_port is not None:
             self._report(f"serving {names} by gRPC at {host}:{self._settings.grpc_port} {count}")
 
-    def failed(self, worker: WorkerProcess, error: HealdError) -> None:
+    def on_failure(self, worker: WorkerProcess, error: HealdError) -> None:
         if self._is_serving:
-            self._report(f"worker {worker.place} failed: {error}")
+            self._report(f"worker {worker.index} failed: {error}")
         else:
             self._fail(error)
 
-    def died(self, worker: WorkerProcess, status: int) -> None:
+    def on_death(self, worker: WorkerProcess, status: int) -> None:
         with self._lock:
-            self._shared.clear_gauges(worker.place)
+            self._shared.clear_gauges(worker.index)
             self._tell_count()
             self._restarts.add()
-        self._report(f"worker {worker.place} has ended, {describe_status(status)}; it starts again")
+        self._report(f"worker {worker.index} has ended, {describe_status(status)}; it starts again")
 
-    def gave_up(self, worker: WorkerProcess, status: int) -> None:
-        self._fail(Internal(f"worker {worker.place} died at once, over and over: {describe_status(status)}",
+    def on_last_death(self, worker: WorkerProcess, status: int) -> None:
+        self._fail(Internal(f"worker {worker.index} died at once, over and over: {describe_status(status)}",
                             hint="the lines above have the reason; without --workers the server runs in one process"))
 
-    def spread(self, method: str, *arguments: Any) -> list[Any]:
+    def ask_workers(self, method: str, *arguments: Any) -> list[Any]:
         """The answers of all workers that serve. Raises the first error; a new list of models then changes nothing."""
         if method == "replace_models":
             self._ask_all("check", *arguments)
@@ -199,9 +199,9 @@ def _reserve_ports(settings: Settings) -> tuple[Settings, list[Any]]:
     for field in ("rest_port", "grpc_port"):
         port = getattr(settings, field)
         if port is not None:
-            held = reserve(settings.host, port)
-            reserved.append(held)
-            settings = settings._replace(**{field: held.getsockname()[1]})
+            holder = reserve(settings.host, port)
+            reserved.append(holder)
+            settings = settings._replace(**{field: holder.getsockname()[1]})
     return settings, reserved
 
 

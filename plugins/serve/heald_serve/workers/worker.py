@@ -1,6 +1,6 @@
 """The program of a worker: it gets its settings from the parent, loads the models, and serves.
 
-    python -m heald_serve.workers.worker CHANNEL PLACE FILE...    numbers of inherited files
+    python -m heald_serve.workers.worker CHANNEL INDEX FILE...    numbers of inherited files
 
 The parent alone acts on SIGINT, which a terminal sends to all. SIGTERM drains this worker, as does the end of the
 parent.
@@ -33,20 +33,20 @@ from .shared_cells import SharedCells
 class SharedModels:
     """The models of all workers: questions go to the parent, and come to this worker, too."""
 
-    def __init__(self, channel: Channel, own: OwnModels) -> None:
-        self._channel, self._own = channel, own
+    def __init__(self, channel: Channel, own_models: OwnModels) -> None:
+        self._channel, self._own_models = channel, own_models
 
     def known_config(self, name: str) -> ModelConfig | None:
-        return self._own.known_config(name)
+        return self._own_models.known_config(name)
 
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
-        self._channel.ask("spread", "replace_models", [*configs])
+        self._channel.ask("ask_workers", "replace_models", [*configs])
 
     def is_settled(self) -> bool:
-        return all(self._channel.ask("spread", "is_settled"))
+        return all(self._channel.ask("ask_workers", "is_settled"))
 
     def statuses(self, name: str) -> Sequence[Sequence[VersionStatus]]:
-        statuses: list[list[VersionStatus]] = self._channel.ask("spread", "own_statuses", name)
+        statuses: list[list[VersionStatus]] = self._channel.ask("ask_workers", "own_statuses", name)
         return statuses
 
 
@@ -59,9 +59,9 @@ class Start(NamedTuple):
 
 
 class Worker:
-    def __init__(self, connection: Connection, place: int, files: Sequence[int]) -> None:
-        self._place = place
-        self._shared = SharedCells(files, place)
+    def __init__(self, connection: Connection, index: int, files: Sequence[int]) -> None:
+        self._index = index
+        self._shared = SharedCells(files, index)
         self._methods: dict[str, Any] = {"start": self._receive_start, "end": self.end}
         self._channel = Channel(connection, self._methods, ThreadPoolExecutor(1, "heald-serve-questions"))
         self._start: Future[Start] = Future()
@@ -102,14 +102,14 @@ class Worker:
         finally:
             server.close()
 
-    def _lists_of(self, own: OwnModels) -> ModelLists:
-        own.remember(self._start.result().known_models)
-        self._methods |= {"check": own.check, "replace_models": own.replace_models, "is_settled": own.is_settled,
-                          "own_statuses": own.own_statuses}
-        return SharedModels(self._channel, own)
+    def _lists_of(self, models: OwnModels) -> ModelLists:
+        models.remember(self._start.result().known_models)
+        self._methods |= {"check": models.check, "replace_models": models.replace_models,
+                          "is_settled": models.is_settled, "own_statuses": models.own_statuses}
+        return SharedModels(self._channel, models)
 
     def _report(self, text: str) -> None:
-        report_line(f"worker {self._place}: {text}")
+        report_line(f"worker {self._index}: {text}")
 
     def _tell_ready(self, listener: HttpListener) -> None:
         listener.signals = (signal.SIGTERM,)
@@ -129,8 +129,8 @@ class Worker:
 
 def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel, place, *files = map(int, words)
-    return Worker(Connection(channel), place, files).run()
+    channel, index, *files = map(int, words)
+    return Worker(Connection(channel), index, files).run()
 
 
 if __name__ == "__main__":

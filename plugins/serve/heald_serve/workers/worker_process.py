@@ -33,35 +33,35 @@ class Parent(Protocol):
     def known_models(self) -> Sequence[ModelConfig]:
         """The models that are, or were, in the list."""
 
-    def ready(self, worker: WorkerProcess) -> None: ...
+    def on_ready(self, worker: WorkerProcess) -> None: ...
 
-    def failed(self, worker: WorkerProcess, error: HealdError) -> None: ...
+    def on_failure(self, worker: WorkerProcess, error: HealdError) -> None: ...
 
-    def died(self, worker: WorkerProcess, status: int) -> None: ...
+    def on_death(self, worker: WorkerProcess, status: int) -> None: ...
 
-    def gave_up(self, worker: WorkerProcess, status: int) -> None: ...
+    def on_last_death(self, worker: WorkerProcess, status: int) -> None: ...
 
-    def spread(self, method: str, *arguments: Any) -> list[Any]: ...
+    def ask_workers(self, method: str, *arguments: Any) -> list[Any]: ...
 
 
 class WorkerProcess:
-    """`files`: descriptors of the shared counts, of which the one at `place` is this worker's.
+    """`files`: descriptors of the shared counts, of which the one at `index` is this worker's.
 
     `models`: the list of models that the worker has got. `is_ready`: it serves.
     """
 
     def __init__(
-        self, place: int, parent: Parent, files: Sequence[int], questions: Executor, policy: RestartPolicy,
+        self, index: int, parent: Parent, files: Sequence[int], questions: Executor, policy: RestartPolicy,
         program: Sequence[str] = PROGRAM,
     ) -> None:
-        self.place, self.is_ready = place, False
+        self.index, self.is_ready = index, False
         self.models: Sequence[ModelConfig] = ()
         self.channel: Channel | None = None
         self._parent, self._files, self._questions, self._program = parent, files, questions, program
         self._policy = policy
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=f"heald-serve-worker-{place}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"heald-serve-worker-{index}", daemon=True)
 
     @property
     def pid(self) -> int | None:
@@ -92,20 +92,20 @@ class WorkerProcess:
             return False
         seconds = self._policy.wait_after(monotonic() - start)
         if seconds is None:
-            self._parent.gave_up(self, status)
+            self._parent.on_last_death(self, status)
             return False
-        self._parent.died(self, status)
+        self._parent.on_death(self, status)
         return not self._parent.ending.wait(seconds)
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], Channel]:
-        own, other = channel_pair()
-        numbers = [other.fileno(), self.place, *self._files]
-        with other:
+        parent_end, worker_end = channel_pair()
+        numbers = [worker_end.fileno(), self.index, *self._files]
+        with worker_end:
             process = subprocess.Popen([*self._program, *map(str, numbers)],  # noqa: S603 - a program of our own
-                                       stdin=subprocess.DEVNULL, pass_fds=(other.fileno(), *self._files))
-        channel = Channel(own, {
-            "ready": lambda: self._parent.ready(self), "failed": lambda error: self._parent.failed(self, error),
-            "spread": self._parent.spread}, self._questions)
+                                       stdin=subprocess.DEVNULL, pass_fds=(worker_end.fileno(), *self._files))
+        channel = Channel(parent_end, {
+            "ready": lambda: self._parent.on_ready(self), "failed": lambda error: self._parent.on_failure(self, error),
+            "ask_workers": self._parent.ask_workers}, self._questions)
         self._process, self.channel = process, channel
         return process, channel
 
