@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -188,6 +189,11 @@ def test_a_worker_that_does_not_end_is_killed():
     supervisor.close()
     for end in ends:
         end.join()
+
+
+def test_the_parent_loads_no_numpy():
+    code = "import sys, heald_serve.workers.supervisor; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(("status", "text"), [(0, "with the status 0"), (-9, "by SIGKILL"), (-64, "by SIGRTMAX"),

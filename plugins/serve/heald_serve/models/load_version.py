@@ -13,7 +13,6 @@ from ..http.messages import CODE_NAMES
 from ..metrics import Metrics
 from .loaded_runtime import served_runtime
 from .served_model import ServedSignature, signatures_of
-from .warmup import warm_up
 
 SAVED_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -47,6 +46,8 @@ def load_version(
 
 
 def _warm_up(path: Path, signatures: Mapping[str, ServedSignature], runs: int, metrics: Metrics) -> None:
+    from .warmup import warm_up  # imported late: the parent of workers needs no NumPy
+
     start = perf_counter()
     count, status = 0, "OK"
     try:
