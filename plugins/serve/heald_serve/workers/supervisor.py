@@ -144,7 +144,10 @@ class Supervisor:
         count = f"by {len(self.workers)} workers"
         if self._settings.rest_port is not None:
             scheme = "http" if self._settings.tls is None else "https"
-            self._report(f"serving {names} at {scheme}://{host}:{self._settings.rest_port}/v1/models {count}")
+            address = f"{scheme}://{host}:{self._settings.rest_port}"
+            self._report(f"serving {names} at {address}/v1/models {count}")
+            if self._settings.options["page"]:
+                self._report(f"a page to try them: {address}/")
         if self._settings.grpc_port is not None:
             self._report(f"serving {names} by gRPC at {host}:{self._settings.grpc_port} {count}")
 
