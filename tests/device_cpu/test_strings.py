@@ -257,6 +257,17 @@ def test_strings_are_hashed_alike_alone_and_among_others(x):
     assert got.tolist() == [hash_strings(farmhash64, item) % 1000 for item in x]
 
 
+@pytest.mark.parametrize("function", [farmhash64, murmur64a, siphash(1, 2)], ids=["farmhash", "murmurhash", "siphash"])
+@pytest.mark.parametrize("most_bytes", [0, 3, 7, 16, 40, 300])
+def test_many_strings_have_the_hashes_that_each_has_alone(function, most_bytes):
+    random = np.random.default_rng(most_bytes)
+    x = [random.bytes(int(random.integers(most_bytes + 1))) for _ in range(150)]
+    with np.errstate(all="ignore"):
+        assert function.hash_strings(array(x)).tolist() == [hash_strings(function, item) for item in x]
+        rows = random.integers(0, 256, (20, most_bytes), np.uint8)
+        assert function.hash_rows(rows).tolist() == [hash_strings(function, row.tobytes()) for row in rows]
+
+
 def test_a_strong_hash_needs_a_key_of_two_words():
     with pytest.raises(InvalidArgument, match="2 elements"):
         run("StringToHashBucketStrong", array([b"a"]), num_buckets=5, key=(1,))
