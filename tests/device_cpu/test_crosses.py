@@ -52,6 +52,15 @@ def ragged_cross(columns, **attrs):
         "out_row_splits_type": dtypes.int64, **attrs})
 
 
+@pytest.mark.parametrize(("rows", "widths"), [(5, (1, 1)), (4, (2, 3, 1)), (3, (2, 0)), (0, (1, 2)), (2, (3,))])
+def test_dense_columns_cross_as_sparse_columns_of_the_same_rows(rows, widths):
+    columns = [np.arange(rows * width).reshape(rows, width) % 7 for width in widths]
+    separator = np.array(b"_", object)
+    dense = sparse_cross("SparseCrossV2", [], separator, dense=columns)
+    expected = sparse_cross("SparseCrossV2", [sparse(column.tolist()) for column in columns], separator)
+    assert [array.tolist() for array in dense] == [array.tolist() for array in expected]
+
+
 @fast
 @given(columns_of_rows)
 def test_the_last_column_changes_first(columns):

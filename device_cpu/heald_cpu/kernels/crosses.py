@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,13 @@ LARGEST = np.uint64(2**63 - 1)
 
 
 class Column(NamedTuple):
-    """Values, and the place of the first value and the number of values of each row."""
+    """Values, and the place of the first value and the number of values of each row. `width` is this number where all
+    rows of a dense column have it."""
 
     values: Array
     starts: Array
     counts: Array
+    width: int | None = None
 
 
 def sparse_column(indices: Array, values: Array, shape: Array) -> Column:
@@ -48,14 +51,16 @@ def ragged_column(values: Array, splits: Array) -> Column:
 
 
 def dense_column(x: Array) -> Column:
-    return Column(x.reshape(-1), np.arange(len(x)) * x.shape[1], np.full(len(x), x.shape[1]))
+    return Column(x.reshape(-1), np.arange(len(x)) * x.shape[1], np.full(len(x), x.shape[1]), x.shape[1])
 
 
 class Crosses(NamedTuple):
-    """Combinations row by row: their numbers, and for each column the places of the values that take part."""
+    """Combinations row by row: their numbers, and for each column the places of the values that take part. `width` is
+    the number of each row, if all columns are dense."""
 
     counts: Array
     places: list[Array]
+    width: int | None = None
 
     @classmethod
     def of(cls, b: Bind, columns: Sequence[Column]) -> Crosses:
@@ -64,9 +69,12 @@ class Crosses(NamedTuple):
                                          f"{[len(column.counts) for column in columns]}")
         if not columns:
             return cls(np.zeros(0, np.int64), [])
+        widths = [column.width for column in columns if column.width is not None]
+        if len(widths) == len(columns):
+            return cls._of_dense(b, columns, widths)
         with np.errstate(all="ignore"):
             total = float(np.prod([column.counts.astype(np.float64) for column in columns], 0).sum())
-        b.ask(int(min(total, 1e18)) * 8 * (len(columns) + 4), "a tensor of crosses")
+        cls._ask(b, int(min(total, 1e18)), len(columns))
         counts = np.prod([column.counts for column in columns], 0, np.int64)
         rows = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -76,7 +84,26 @@ class Crosses(NamedTuple):
             places.append(column.starts[rows] + digit)
         return cls(counts, places[::-1])
 
+    @classmethod
+    def _of_dense(cls, b: Bind, columns: Sequence[Column], widths: Sequence[int]) -> Crosses:
+        """Every row has the same combinations."""
+        rows, row_crosses = len(columns[0].counts), prod(widths)
+        cls._ask(b, rows * row_crosses, len(columns))
+        if row_crosses == 1:
+            return cls(columns[0].counts, [column.starts for column in columns], 1)
+        digits = np.unravel_index(np.arange(row_crosses), widths) if row_crosses else [np.arange(0)] * len(widths)
+        places = [(column.starts[:, None] + digit).reshape(-1) for column, digit in zip(columns, digits, strict=True)]
+        return cls(np.full(rows, row_crosses), places, row_crosses)
+
+    @staticmethod
+    def _ask(b: Bind, crosses: int, columns: int) -> None:
+        b.ask(crosses * 8 * (columns + 4), "a tensor of crosses")
+
     def indices(self) -> Array:
+        if self.width is not None:
+            grid = np.empty((len(self.counts), self.width, 2), np.int64)
+            grid[..., 0], grid[..., 1] = np.arange(len(self.counts))[:, None], np.arange(self.width)
+            return grid.reshape(-1, 2)
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         starts = np.cumsum(self.counts) - self.counts
         return np.stack([rows, np.arange(len(rows)) - starts[rows]], 1)

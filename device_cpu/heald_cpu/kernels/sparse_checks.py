@@ -9,18 +9,19 @@ from ..element_types import Array
 
 
 def check_inside(indices: Array, shape: Array) -> None:
-    outside = ((indices < 0) | (indices >= shape)).any(1)
+    outside = (indices < 0) | (indices >= shape)
     if outside.any():
-        position = outside.argmax()
+        position = outside.any(1).argmax()
         raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: need 0 <= "
                               f"index < {shape.tolist()}")
 
 
 def check_increasing(indices: Array) -> None:
     """Raise InvalidArgument if indices repeat or are not in lexicographic order."""
-    differ = indices[1:] != indices[:-1]
-    first = differ.argmax(1)[:, None] if differ.shape[1] else np.zeros((len(differ), 0), int)
-    rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
+    rises = np.zeros(max(len(indices) - 1, 0), np.bool_)
+    for column in indices.T[::-1]:  # NumPy is slow along axes as short as an index
+        before, after = column[:-1], column[1:]
+        rises = (after > before) | (after == before) & rises
     if not rises.all():
         position = rises.argmin() + 1
         raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
