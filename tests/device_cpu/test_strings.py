@@ -77,6 +77,8 @@ def test_base64_comes_back(x, pad):
 def test_a_text_that_is_no_base64_is_refused(bad):
     with pytest.raises(InvalidArgument, match="base64"):
         text("DecodeBase64", bad)
+    with pytest.raises(InvalidArgument, match="base64"):
+        run("DecodeBase64", array([b"SGk", bad, b"SGk="]))
 
 
 # Splitting and joining
@@ -190,6 +192,12 @@ def test_strings_are_joined_element_by_element_and_scalars_repeated():
 def test_numbers_are_written_as_by_printf(x, attrs, want):
     dtype = dtypes.of_numpy(np.asarray(x).dtype)
     assert run("AsString", np.asarray(x), T=dtype, **attrs)[()] == want
+
+
+def test_numbers_are_written_alike_alone_and_beside_infinity():
+    x = np.float32([[1.5, np.inf], [-0.0, np.nan]])
+    written = run("AsString", x, T=dtypes.float32, width=7)
+    assert written.tolist() == [[run("AsString", item, T=dtypes.float32, width=7)[()] for item in row] for row in x]
 
 
 @pytest.mark.parametrize("attrs", [{"precision": 1}, {"scientific": True}, {"shortest": True}, {"fill": "x"}])

@@ -204,10 +204,14 @@ def _reduced_side_by_side(ufunc: np.ufunc, data: Array, starts: Array, counts: A
     order = counts.argsort()[::-1]
     starts, counts = starts[order], counts[order]
     rows = data[starts].astype(within)
-    for offset in range(1, counts[0]):
-        longer = rows[: np.searchsorted(-counts, -offset)]
-        ufunc(longer, data[starts[: len(longer)] + offset], out=longer)
-    return rows[order.argsort()]
+    next_rows = np.empty_like(rows, data.dtype)
+    longer_runs = np.searchsorted(-counts, -np.arange(1, counts[0])).tolist()
+    for offset, count in enumerate(longer_runs, 1):
+        data.take(starts[:count] + offset, 0, next_rows[:count], "clip")  # no index is outside; "raise" would buffer
+        ufunc(rows[:count], next_rows[:count], out=rows[:count])
+    reduced = np.empty_like(rows)
+    reduced[order] = rows
+    return reduced
 
 
 def _quotient(rows: Array, divisors: Array) -> Any:

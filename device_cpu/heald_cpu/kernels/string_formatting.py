@@ -22,10 +22,22 @@ for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
 
 
 def as_string(b: Bind) -> Run:
-    convert = map_elements(_text_of_elements(b))
+    convert = _write_floats(b) if b.attrs["T"].kind == "f" else map_elements(_text_of_elements(b))
     if b.attrs["T"].name in NARROW:
         return lambda x, out: convert(x.astype(np.float32), out)
     return convert
+
+
+def _write_floats(b: Bind) -> Run:
+    """Finite numbers, if all are, need no look at each."""
+    text, attrs = _text_of_elements(b), b.attrs
+    template = _float_template(attrs["fill"], max(0, attrs["width"]), _conversion(attrs))
+
+    def run(x: Any, out: Any) -> None:
+        numbers = x.reshape(-1).tolist()
+        out.reshape(-1)[:] = [*map(template.__mod__ if np.isfinite(x).all() else text, numbers)]
+
+    return run
 
 
 def _text_of_elements(b: Bind) -> Text:
@@ -57,9 +69,13 @@ def _conversion(attrs: Any) -> str:
     return f".{attrs['precision']}{letter}" if attrs["precision"] > -1 else letter
 
 
+def _float_template(flag: str, width: int, conversion: str) -> bytes:
+    return f"%{flag}{width or ''}{conversion}".encode()
+
+
 def _float_text(flag: str, width: int, conversion: str) -> Text:
     """Floats in C's format: NaN has a sign, and infinity is not filled up with zeros."""
-    template = f"%{flag}{width or ''}{conversion}".encode()
+    template = _float_template(flag, width, conversion)
     sign = {"+": b"+", " ": b" "}.get(flag, b"")
     adjust = _adjustment(flag)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +15,8 @@ Run = Callable[..., Any]
 CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
 CHARACTER = re.compile(rb"(?s:.)[\x80-\xbf]*")
 BASE64 = re.compile(rb"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?")
+BASE64_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+URL_SAFE, STANDARD = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 
 
 def lower_unicode(x: bytes) -> bytes:
@@ -29,21 +31,38 @@ def characters(x: bytes) -> int:
     return len(x.translate(None, CONTINUATION))
 
 
+def encode_padded_base64(x: bytes) -> bytes:
+    return b2a_base64(x, newline=False).translate(URL_SAFE)
+
+
 def encode_base64(x: bytes) -> bytes:
-    return urlsafe_b64encode(x).rstrip(b"=")
+    return encode_padded_base64(x).rstrip(b"=")
 
 
-def decode_base64(x: bytes) -> bytes:
+def decode_base64(_: Bind) -> Run:
     """Decodes base64 in the URL-safe alphabet, padded or not. Bits beyond the last whole byte may be set."""
-    if not BASE64.fullmatch(x):
-        raise errors.InvalidArgument(f"Invalid character or length in base64: {x!r}")
-    return urlsafe_b64decode(x + b"=" * (-len(x) % 4))
+
+    def run(x: Any, out: Any) -> None:
+        texts = x.reshape(-1).tolist()
+        for text in _unchecked_base64(texts):
+            if not BASE64.fullmatch(text):
+                raise errors.InvalidArgument(f"Invalid character or length in base64: {text!r}")
+        standard = [text.translate(STANDARD) for text in texts]
+        out.reshape(-1)[:] = [a2b_base64(text + b"==") for text in standard]
+
+    return run
+
+
+def _unchecked_base64(texts: list[bytes]) -> list[bytes]:
+    """The texts that are not known to be base64: all of them, if one has padding, a foreign character or a length that
+    no text of digits has. The check of all texts at once takes a tenth of the time of checks one by one."""
+    are_digits = not b"".join(texts).translate(None, BASE64_DIGITS)
+    return [] if are_digits and 1 not in {len(text) % 4 for text in texts} else texts
 
 
 # op, attribute that chooses, function of a string by its value
 BY_ELEMENT: tuple[tuple[str, str, dict[Any, Callable[[bytes], Any]]], ...] = (
-    ("DecodeBase64", "", {None: decode_base64}),
-    ("EncodeBase64", "pad", {True: urlsafe_b64encode, False: encode_base64}),
+    ("EncodeBase64", "pad", {True: encode_padded_base64, False: encode_base64}),
     ("StringLength", "unit", {"BYTE": len, "UTF8_CHAR": characters}),
     ("StringLower", "encoding", {"": bytes.lower, "utf-8": lower_unicode}),
     ("StringStrip", "", {None: bytes.strip}),
@@ -113,6 +132,7 @@ def register_kernels(kernels: Kernels) -> None:
     for op, attr, functions in BY_ELEMENT:
         kernels.kernel(op)(by_element(attr, functions))
     for op, bind in {
-        "ShardedFilename": sharded_filename, "ShardedFilespec": sharded_filespec, "Substr": substr,
+        "DecodeBase64": decode_base64, "ShardedFilename": sharded_filename, "ShardedFilespec": sharded_filespec,
+        "Substr": substr,
     }.items():
         kernels.kernel(op)(bind)

@@ -142,10 +142,13 @@ def _survives(array: Any, dtype: DType, name: str) -> Any:
 
 def _strings(value: Any, name: str) -> Any:
     """Return an object array of bytes. Text is encoded as UTF-8."""
-    objects = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
-    flat = [_bytes(item, name) for item in objects.reshape(-1)]
+    is_array = isinstance(value, np.ndarray)
+    objects = value.astype(object, order="C") if is_array else np.asarray(value, dtype=object)
+    flat = objects.reshape(-1).tolist()
+    if is_array and set(map(type, flat)) == {bytes}:
+        return objects  # a copy already, and no element needs a look
     result = np.empty(objects.shape, object)
-    result.reshape(-1)[:] = flat
+    result.reshape(-1)[:] = [_bytes(item, name) for item in flat]
     return result
 
 
