@@ -54,12 +54,21 @@ def sorted_segments(ufunc: np.ufunc, of_nothing: int) -> Callable[[Bind], Run]:
         def run(data: Array, ids: Array) -> Array:
             out = _rows_for(b, data, _segments(ids))
             out.fill(of_nothing)
-            _reduce(ufunc, data, ids, out)
+            if ufunc is np.add and _is_small(data):
+                ufunc.at(out, ids, data)
+            else:
+                _reduce(ufunc, data, ids, out)
             return out
 
         return run
 
     return bind
+
+
+def _is_small(data: Array) -> bool:
+    """True if `ufunc.at`, which takes row by row, is faster than runs of rows: 1 us for 20 rows of 2 elements, where
+    runs take 10. It adds in the type of the result."""
+    return (data.size == len(data) or data.size <= FEW_ELEMENTS) and data.dtype.name not in NARROW
 
 
 def _rows_for(b: Bind, data: Array, segments: int) -> Array:
@@ -92,6 +101,9 @@ def unsorted_segments(ufunc: np.ufunc, of_nothing: int | str) -> Callable[[Bind]
                 return
             flat, data = ids.reshape(-1), data.reshape(rows)
             _check_below(flat, len(out))
+            if _is_small(data) and flat.min() >= 0:
+                ufunc.at(out, flat, data)
+                return
             if flat[0] < 0 or (flat[1:] < flat[:-1]).any():
                 order = flat.argsort(kind="stable")
                 order = order[np.searchsorted(flat, 0, sorter=order) :]  # rows with negative ids are in no segment
