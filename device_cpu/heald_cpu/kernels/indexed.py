@@ -65,7 +65,7 @@ def gather_nd(b: Bind) -> Run:
             return
         matrix = out.reshape(numbers.size, rows.matrix[1])
         np.take(params.reshape(rows.matrix), numbers, 0, out=matrix, mode="clip")
-        if not is_inside.all():
+        if rows.skips and not is_inside.all():
             matrix[~is_inside] = blank
 
     return run
@@ -104,7 +104,7 @@ def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     def run(indices: Any, updates: Any, out: Any) -> None:
         numbers, is_inside = rows.row_numbers(indices)
         matrix, news = out.reshape(count, *row), updates.reshape(numbers.size, *row)
-        if not is_inside.all():
+        if rows.skips and not is_inside.all():
             numbers, news = numbers[is_inside], news[is_inside]
         if columns is not None:
             matrix, news = matrix.reshape(-1), news.reshape(-1)
@@ -150,9 +150,9 @@ def dynamic_partition(b: Bind) -> Callable[..., tuple[Any, ...]]:
     def run(x: Any, partitions: Any) -> tuple[Any, ...]:
         check_inside(partitions, count, "partitions")
         flat = partitions.reshape(-1)
-        ordered = x.reshape(total, *inner_dims)[np.argsort(flat, kind="stable")]
-        ends = np.cumsum(np.bincount(flat, minlength=count))
-        return tuple(np.split(ordered, ends[:-1]))
+        ordered = x.reshape(total, *inner_dims).take(flat.argsort(kind="stable"), 0)
+        ends = np.bincount(flat, minlength=count).cumsum().tolist()
+        return tuple(ordered[start:end] for start, end in zip((0, *ends), ends, strict=False))
 
     return run
 

@@ -43,11 +43,14 @@ def sparse_reorder(_: Bind) -> Run:
 
 def sparse_reshape(_: Bind) -> Run:
     def run(indices: Array, shape: Array, new_shape: Array, out_indices: Array, out_shape: Array) -> None:
-        source = [int(length) for length in shape]
+        source = shape.tolist()
         if min(source, default=0) < 0:
             raise errors.InvalidArgument(f"input_shape must not be negative, given {source}")
-        out_shape[:] = target = _filled_in(prod(source), [int(length) for length in new_shape])
+        out_shape[:] = target = _filled_in(prod(source), new_shape.tolist())
         check_inside(indices, shape)
+        if source == target:
+            np.copyto(out_indices, indices)
+            return
         flat = np.zeros(len(indices), np.int64)
         for length, column in zip(source, indices.T, strict=True):
             flat = flat * length + column
@@ -101,13 +104,16 @@ def sparse_fill_empty_rows(b: Bind) -> Run:
         b.ask(int(shape[0]) * 8 * (indices.shape[1] + 1), "a tensor without empty rows")
         check_inside(rows[:, None], shape[:1])
         is_empty = np.bincount(rows, minlength=int(shape[0])) == 0
-        missing = np.flatnonzero(is_empty)
+        missing = is_empty.nonzero()[0]
+        if not missing.size and (rows[1:] >= rows[:-1]).all():
+            return indices.copy(), values.copy(), is_empty, np.arange(len(rows))
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
         added[:, 0] = missing
-        order = np.append(rows, missing).argsort(kind="stable")
-        places = order.argsort()[: len(rows)]
+        order = np.concatenate([rows, missing]).argsort(kind="stable")
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
         filled = np.concatenate([values, np.full(len(missing), default, values.dtype)])
-        return np.concatenate([indices, added])[order], filled[order], is_empty, places
+        return np.concatenate([indices, added])[order], filled[order], is_empty, places[: len(rows)]
 
     return run
 

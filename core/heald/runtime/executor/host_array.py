@@ -55,6 +55,9 @@ def check_payload(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -
     A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
     plugin `meta` is the program's, which raises InvalidArgument.
     """
+    if (value.__class__ is np.ndarray and value.dtype == meta.dtype.numpy and value.flags.c_contiguous
+            and fits(value.shape, meta)):
+        return value
     value = payload_of(value)
     if isinstance(value, AsyncValue):
         return value

@@ -173,9 +173,10 @@ def info(dtype: DType, shape: Shape) -> ValueInfo:
 
 def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
     """True when an array of this shape may stand for the tensor."""
-    if meta.shape is None:
+    expected = meta.shape
+    if expected is None or shape == expected:
         return True
-    return len(shape) == len(meta.shape) and all(b is None or a == b for a, b in zip(shape, meta.shape, strict=True))
+    return len(shape) == len(expected) and all(b is None or a == b for a, b in zip(shape, expected, strict=True))
 
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:

@@ -73,10 +73,11 @@ def _check_all(
     Raises Internal for AsyncValues from a kernel that is not declared asynchronous.
     """
     values = check_results(result, metas, op, kernel.pack)
-    if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
-        raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
-                       "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
     for value in values:
-        if value.__class__ is ndarray and value.nbytes >= COUNTED_FROM_BYTES:
-            memory.hold(value, "a result")
+        if value.__class__ is ndarray:
+            if value.nbytes >= COUNTED_FROM_BYTES:
+                memory.hold(value, "a result")
+        elif isinstance(value, AsyncValue) and not (kernel.asynchronous or kernel.nonstrict):
+            raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
+                           "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
     return values
