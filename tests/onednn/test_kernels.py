@@ -176,14 +176,18 @@ sides = st.integers(1, 9)
 
 def resize_nodes(op: str, x: Any, size: Any, **attrs: Any) -> Any:
     centers = {"align_corners": False, "half_pixel_centers": False} | attrs
-    return compare([placeholder("x"), const("size", size, np.int32), node("y", op, "x", "size", **centers)], {"x": x},
-                   "y")
+    dtype = dtypes.of_numpy(x.dtype)
+    nodes = [placeholder("x", dtype=dtype), const("size", size, np.int32),
+             node("y", op, "x", "size", T=dtype, **centers)]
+    return compare(nodes, {"x": x}, "y")
 
 
-@given(before=st.tuples(sides, sides), after=st.tuples(sides, sides), channels=st.sampled_from([1, 3, 16]))
+@given(before=st.tuples(sides, sides), after=st.tuples(sides, sides), channels=st.sampled_from([1, 3, 16]),
+       dtype=st.sampled_from(["f4", "i1", "u1"]))
 @FAST
-def test_images_are_resized_by_lines_between_centers(before: Any, after: Any, channels: int) -> None:
-    done = resize_nodes("ResizeBilinear", numbers(2, *before, channels), after, half_pixel_centers=True)
+def test_images_are_resized_by_lines_between_centers(before: Any, after: Any, channels: int, dtype: str) -> None:
+    x = (numbers(2, *before, channels) * 40 + 50).clip(-128 if dtype == "i1" else 0, 127).astype(dtype)
+    done = resize_nodes("ResizeBilinear", x, after, half_pixel_centers=True)
     assert done.kernels == ["onednn.ResizeBilinear"]
 
 

@@ -23,7 +23,9 @@ ANY = "any"
 LAYOUTS = 512  # in the cache: the layers of a network share many
 PLAIN = PlainAllocator()
 FLOAT = dtypes.float32
-TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # element types, with the library's names
+TYPES = {  # element types, with the library's names
+    FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16", dtypes.int8: "dnnl_s8", dtypes.uint8: "dnnl_u8",
+}
 
 
 class Layout:

@@ -40,5 +40,6 @@ def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
-    kernels.kernel("ResizeBilinear", dtypes={"T": "float32"})(declining(resize(LINEAR, between_centers)))
+    linear_types = ("float32", "int8", "uint8")  # results are float32 in any case
+    kernels.kernel("ResizeBilinear", dtypes={"T": linear_types})(declining(resize(LINEAR, between_centers)))
     kernels.kernel("ResizeNearestNeighbor", dtypes={"T": types})(declining(resize(NEAREST, whole_times)))
