@@ -96,6 +96,12 @@ def reduce(op, axes, **attrs):
     return [const("axes", axes, np.int32), node("v", op, "r", "axes:output:0", Tidx=INT, keep_dims=False, **attrs)]
 
 
+def strided(begin, end, strides, **masks):
+    places = {"b": begin, "e": end, "s": strides}
+    return [*(const(name, value, np.int32) for name, value in places.items()),
+            node("v", "StridedSlice", "r", *(f"{name}:output:0" for name in places), Index=INT, **masks)]
+
+
 VECTOR = const("vector", [1, 2, 3])
 MAPPED = {  # nodes, the written value, and the other properties of the loop
     "the row itself": ([], "r:item:0", {}),
@@ -135,6 +141,47 @@ MAPPED = {  # nodes, the written value, and the other properties of the loop
               {"dtype": TEXT, "of": TEXT, "row": ()}),
     "lengths of texts": ([Node("v", "StringLength", ["r"], attrs={"unit": b"BYTE"})], "v:output:0",
                          {"dtype": TEXT, "of": INT, "row": (2,)}),
+    "a text of parts": ([const("dash", b"-", object), Node("v", "StringJoin", ["r", "dash:output:0", "r"],
+                                                           attrs={"N": 3, "separator": b""})], "v:output:0",
+                        {"dtype": TEXT, "of": TEXT, "row": (2,)}),
+    "a text by a pattern": ([const("p", b"t.", object), const("by", b"_", object),
+                             Node("v", "RegexReplace", ["r", "p:output:0", "by:output:0"],
+                                  attrs={"replace_global": True})], "v:output:0",
+                            {"dtype": TEXT, "of": TEXT, "row": ()}),
+    "a part of a text": ([const("at", 1, np.int32), const("long", 3, np.int32),
+                          Node("v", "Substr", ["r", "at:output:0", "long:output:0"], attrs={
+                              "T": INT, "unit": b"BYTE"})],
+                         "v:output:0", {"dtype": TEXT, "of": TEXT, "row": (2,)}),
+    "a number of a text": ([Node("d", "StaticRegexReplace", ["r"], attrs={
+        "pattern": b"Text ", "rewrite": b"", "replace_global": True}),
+        Node("v", "StringToNumber", ["d:output:0"], attrs={"out_type": FLOAT})], "v:output:0",
+        {"dtype": TEXT, "row": ()}),
+    "base64 of a text": ([Node("e", "EncodeBase64", ["r"], attrs={"pad": True}),
+                          Node("v", "DecodeBase64", ["e:output:0"])], "v:output:0",
+                         {"dtype": TEXT, "of": TEXT, "row": ()}),
+    "a slice": (strided([1, -1], [3, 0], [1, -1], begin_mask=2, end_mask=2), "v:output:0", {"row": (4, 3)}),
+    "an element": (strided([1], [2], [1], shrink_axis_mask=1), "v:output:0", {"row": (4, 3)}),
+    "a new axis behind all": (strided([0, 0], [0, 0], [1, 1], ellipsis_mask=1, new_axis_mask=2), "v:output:0",
+                              {"row": (4, 3)}),
+    "a stack": ([Node("v", "Pack", ["r", "r"], attrs={"T": FLOAT, "N": 2, "axis": 0})], "v:output:0", {}),
+    "a stack along the last axis": ([Node("v", "Pack", ["r", "r"], attrs={"T": FLOAT, "N": 2, "axis": -1})],
+                                    "v:output:0", {}),
+    "a concatenation": ([const("axis", -1, np.int32), Node("v", "ConcatV2", ["r", "r", "axis:output:0"], attrs={
+        "T": FLOAT, "N": 2, "Tidx": INT})], "v:output:0", {"row": (2, 3)}),
+    "a running sum": ([const("axis", 0, np.int32), node("v", "Cumsum", "r", "axis:output:0", Tidx=INT)], "v:out:0",
+                      {"row": (2, 3)}),
+    "reversed": ([const("axis", [0], np.int32), node("v", "ReverseV2", "r", "axis:output:0", Tidx=INT)], "v:output:0",
+                 {"row": (2, 3)}),
+    "repeated": ([const("times", [2, 1], np.int32), node("v", "Tile", "r", "times:output:0", Tmultiples=INT)],
+                 "v:output:0", {"row": (2, 3)}),
+    "padded": ([const("by", [[0, 1], [2, 0]], np.int32), node("v", "Pad", "r", "by:output:0", Tpaddings=INT)],
+               "v:output:0", {"row": (2, 3)}),
+    "transposed": ([const("order", [1, -2], np.int32), node("v", "Transpose", "r", "order:output:0", Tperm=INT)],
+                   "v:y:0", {"row": (2, 3)}),
+    "a product of rows": ([node("v", "MatMul", "r", "r", transpose_a=False, transpose_b=True)], "v:product:0",
+                          {"row": (2, 3)}),
+    "a matrix by rows": ([node("v", "MatMul", "w", "r", transpose_a=True, transpose_b=False)], "v:product:0",
+                         {"row": (3, 2)}),
     "the shape of a row": ([node("s", "Shape", "r", out_type=INT), Node("f", "Cast", ["s:output:0"], attrs={
         "SrcT": INT, "DstT": FLOAT}), node("v", "Mul", "r", "f:y:0")], "v:z:0", {"row": (2,)}),
 }
@@ -172,8 +219,16 @@ STAYS = {
     "an op that may fail": ([Node("v", "CheckNumerics", ["r"], attrs={"T": FLOAT, "message": b""})], "v:output:0", {}),
     "a division of integers": ([const("c", 2, np.int32), node("v", "FloorDiv", "r", "c:output:0", T=INT)], "v:z:0",
                                {"of": INT, "dtype": INT}),
-    "an op without a rule": ([const("axis", [0], np.int32), node("v", "ReverseV2", "r", "axis:output:0", Tidx=INT)],
-                             "v:output:0", {}),
+    "an op without a rule": ([node("v", "L2Loss", "r")], "v:output:0", {}),
+    "two ops that may fail": (
+        [Node("d", "StaticRegexReplace", ["r"], attrs={"pattern": b"Text ", "rewrite": b"", "replace_global": True}),
+         Node("v", "StringToNumber", ["d:output:0"], attrs={"out_type": FLOAT}),
+         Node("u", "DecodeBase64", ["r"])], "v:output:0", {"dtype": TEXT, "row": ()}),
+    "positions by row": ([const("long", [1, 2], np.int32), const("at", [0, 0], np.int32),
+                          Node("v", "Substr", ["r", "at:output:0", "long:output:0"], attrs={
+                              "T": INT, "unit": b"BYTE"})], "v:output:0", {"dtype": TEXT, "of": TEXT, "row": (2,)}),
+    "a stack with a tensor of all rows": ([VECTOR, Node("v", "Pack", ["r", "vector:output:0"], attrs={
+        "T": FLOAT, "N": 2, "axis": 0})], "v:output:0", {}),
     "vectors that are unequal as a whole": (
         [const("c", [1, 2]), Node("v", "Equal", ["r", "c:output:0"],
                                   attrs={"T": FLOAT, "incompatible_shape_error": False})], "v:z:0", {"of": BOOL}),
@@ -196,6 +251,16 @@ def test_another_loop_stays(name):
         assert ops_after_passes(graph) & {"While", "For"}
     else:
         check(graph, is_mapped=False)
+
+
+def test_a_row_that_fails_fails_as_in_the_loop():
+    graph = map_graph([Node("v", "StringToNumber", ["r"], attrs={"out_type": FLOAT})], "v:output:0", dtype=TEXT, row=())
+    errors = []
+    for config in ({}, UNMAPPED):
+        with heald.Session(graph, config) as session, pytest.raises(HealdError, match="convert") as failed:
+            session.run("y", {"x": np.array([b"1", b"2", b"three", b"4"], object)})
+        errors.append((type(failed.value), failed.value.op))
+    assert errors[0] == errors[1]
 
 
 def changed_body(graph, *nodes, **ret):

@@ -11,7 +11,8 @@ body.
 #   - It counts from 0 to n, and n is the number of rows of every list that it reads or writes.
 #   - Each variable is a counter, is never changed, or is a list whose element i is written in turn i, and is not read.
 #   - The written values depend on rows, counters and unchanged variables alone, by ops that have a row rule. Such ops
-#     have no effects and never fail, so their order among the turns does not matter.
+#     have no effects and never fail, so their order among the turns does not matter. One node of the body may be
+#     fallible: the loop fails if any of its turns does, and no other node could have failed before.
 #   - All shapes of one row are known, and its tensors are small. Rows of many elements gain nothing, and the tensors of
 #     all rows would leave the caches.
 
@@ -26,7 +27,7 @@ from heald.api import DType, Graph, Input, Node, PassContext, ShapeAttr, constan
 
 from ..counted_loops import LOOPS, CountedLoop, argument_index, find_counted_loop, trace_identities
 from ..graph_view import GraphView
-from ..row_rules import Dims, Operand, RowNode, RowWriter, rule_of
+from ..row_rules import FALLIBLE, Dims, Operand, RowNode, RowWriter, rule_of
 from ..symbolic_sizes import Size, SymbolicSizes
 
 LARGEST_ROW = 1 << 14  # elements of a tensor of one row
@@ -118,7 +119,11 @@ class _Map:
                 done.add(name)
                 stack.append((name, True))
                 stack += [(source.node, False) for source in self._sources(name)]
-        return [name for name in order if name in body.nodes and name not in self._rows]
+        needed = [name for name in order if name in body.nodes and name not in self._rows]
+        if sum(node.op in FALLIBLE for node in body.nodes.values()) > any(body.nodes[name].op in FALLIBLE
+                                                                          for name in needed):
+            raise _NoMap
+        return needed
 
     def _sources(self, name: str) -> tuple[Input, ...]:
         body, loop = self._loop.body, self._loop
