@@ -53,11 +53,28 @@ def function_body(
     call = Node(site, STATEFUL_CALL, [node.name for node in arguments], attrs={"f": func})
     graph = library.with_nodes([*arguments, call])
     inlined = inline(graph, ops, outer_functions=outer_functions)
-    results = [inlined.replacements[Input(site, None, index)] for index in range(len(function.outputs))]
+    results = [_source_of_identity(inlined.graph, inlined.replacements[Input(site, None, index)], ops)
+               for index in range(len(function.outputs))]
     effects = inlined.graph[site].controls
     return FunctionBody(with_partitioned_calls(inlined.graph), tuple(node.name for node in arguments),
                         tuple((tensor.node, tensor.index) for tensor in results), site if effects else None,
                         inlined.enclosing_functions)
+
+
+def _source_of_identity(graph: Graph, tensor: Input, ops: OpRegistry) -> Input:
+    """Return the tensor behind the plain Identity nodes at the end of a body: a turn of a loop would run each of them.
+
+    A node on a device of its own is a copy, and one of a variable's own memory reads it: such nodes stay.
+    """
+    node = graph.nodes.get(tensor.node)
+    while node is not None and node.op == "Identity" and len(node.inputs) == 1 and not node.controls:
+        source = graph.nodes.get(node.inputs[0].node)
+        if source is None or node.device not in ("", source.device) or "_class" in node.attrs:
+            break
+        if source.op not in ops or any(output.is_ref for output in ops.get(source.op).outputs):
+            break
+        tensor, node = node.inputs[0], source
+    return tensor
 
 
 def with_partitioned_calls(graph: Graph) -> Graph:
