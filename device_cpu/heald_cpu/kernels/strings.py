@@ -44,20 +44,22 @@ def decode_base64(_: Bind) -> Run:
 
     def run(x: Any, out: Any) -> None:
         texts = x.reshape(-1).tolist()
-        for text in _unchecked_base64(texts):
+        joined = b"".join(texts)
+        for text in _unchecked_base64(texts, joined):
             if not BASE64.fullmatch(text):
                 raise errors.InvalidArgument(f"Invalid character or length in base64: {text!r}")
-        standard = [text.translate(STANDARD) for text in texts]
+        is_standard = b"-" not in joined and b"_" not in joined
+        standard = texts if is_standard else [text.translate(STANDARD) for text in texts]
         out.reshape(-1)[:] = [a2b_base64(text + b"==") for text in standard]
 
     return run
 
 
-def _unchecked_base64(texts: list[bytes]) -> list[bytes]:
+def _unchecked_base64(texts: list[bytes], joined: bytes) -> list[bytes]:
     """The texts that are not known to be base64: all of them, if one has padding, a foreign character or a length that
     no text of digits has. The check of all texts at once takes a tenth of the time of checks one by one."""
-    are_digits = not b"".join(texts).translate(None, BASE64_DIGITS)
-    return [] if are_digits and 1 not in {len(text) % 4 for text in texts} else texts
+    are_digits = not joined.translate(None, BASE64_DIGITS)
+    return [] if are_digits and all(length % 4 != 1 for length in set(map(len, texts))) else texts
 
 
 # op, attribute that chooses, function of a string by its value

@@ -130,8 +130,9 @@ class LazyKernel:
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
         """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
-        values = tuple([_elements(inputs[i]) for i in self._values]) if self._values else ()
-        key = (tuple([x.shape for x in inputs]), values)
+        key: Any = tuple([x.shape for x in inputs])
+        if self._values:
+            key = key, tuple([_elements(inputs[i]) for i in self._values])
         run = self._bound.get(key)
         if run is None:
             run, nbytes = self._bind(inputs)

@@ -41,10 +41,21 @@ class LazyCall(OpCall):
             return partial(run_lazy, registers, args, results, self.lazy)
         (result,), lazy = results, self.lazy
 
-        def call() -> None:
-            (registers[result],) = lazy(registers[-1], [registers[a] for a in args])
+        if len(args) not in (1, 2):
 
-        return call
+            def call() -> None:
+                (registers[result],) = lazy(registers[-1], [registers[a] for a in args])
+
+            return call
+        first, last = args[0], args[-1]
+
+        def unary() -> None:
+            (registers[result],) = lazy(registers[-1], [registers[first]])
+
+        def binary() -> None:
+            (registers[result],) = lazy(registers[-1], [registers[first], registers[last]])
+
+        return unary if len(args) == 1 else binary
 
     def fresh(self, _: CallEnvironment) -> FreshCall:
         return self.lazy
