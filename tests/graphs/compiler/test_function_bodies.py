@@ -28,6 +28,12 @@ def test_a_result_may_be_an_argument():
     assert result_of(node("a", "Identity", "x"), ret="a:output:0") == ("site/x", 0)
 
 
+def test_a_result_need_not_wait_for_copies_of_arguments():
+    nodes = [node("read", "Identity", "x"), Node("ready", "NoOp", controls=["read"]), node("n", "Neg", "x"),
+             node("a", "Identity", "n:y:0").replace(controls=["ready"])]
+    assert result_of(*nodes, ret="a:output:0") == ("site/n", 0)
+
+
 @pytest.mark.parametrize("last", [
     node("a", "Identity", "n:y:0", device="/device:CPU:1"), node("a", "Identity", "n:y:0").replace(controls=["n"]),
     node("a", "Identity", "v:ref:0"), node("a", "StopGradient", "n:y:0"),

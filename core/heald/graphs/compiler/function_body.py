@@ -15,6 +15,8 @@ from ..graph.graph import Function, Graph, Input, Node
 from .inline import inline
 from .prune import Tensor
 
+PASSING_OPS = frozenset({"Const", "Identity", "NoOp", PLACEHOLDER})
+
 
 class FunctionBody(NamedTuple):
     """The nodes of one call of a function, under names of their own, without further calls of known depth.
@@ -64,17 +66,33 @@ def function_body(
 def _source_of_identity(graph: Graph, tensor: Input, ops: OpRegistry) -> Input:
     """Return the tensor behind the plain Identity nodes at the end of a body: a turn of a loop would run each of them.
 
-    A node on a device of its own is a copy, and one of a variable's own memory reads it: such nodes stay.
+    A node on a device of its own is a copy, and one of a variable's own memory reads it: such nodes stay. So do nodes
+    that wait for others than copies of arguments and constants.
     """
     node = graph.nodes.get(tensor.node)
-    while node is not None and node.op == "Identity" and len(node.inputs) == 1 and not node.controls:
+    while node is not None and node.op == "Identity" and len(node.inputs) == 1:
         source = graph.nodes.get(node.inputs[0].node)
         if source is None or node.device not in ("", source.device) or "_class" in node.attrs:
             break
         if source.op not in ops or any(output.is_ref for output in ops.get(source.op).outputs):
             break
+        if not _are_ready(graph, node.controls):
+            break
         tensor, node = node.inputs[0], source
     return tensor
+
+
+def _are_ready(graph: Graph, names: Sequence[str]) -> bool:
+    """True if these nodes, and all that they need, do no more than pass on arguments and constants."""
+    remaining, visited = [*names], set(names)
+    while remaining:
+        node = graph.nodes.get(remaining.pop())
+        if node is None or node.op not in PASSING_OPS:
+            return False
+        sources = {*node.controls, *(source.node for source in node.inputs)} - visited
+        visited |= sources
+        remaining += sources
+    return True
 
 
 def with_partitioned_calls(graph: Graph) -> Graph:
