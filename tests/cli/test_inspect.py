@@ -84,7 +84,7 @@ def test_passes_tell_what_they_do_to_what_the_outputs_need(command, saved):
         ("pads", 6, {}, {}), ("slices", 6, {}, {}), ("maps", 6, {}, {}), ("scales", 4, {"Mul": 1, "Const": 1}, {}),
         ("sequences", 4, {}, {}),
         ("duplicates", 4, {}, {}), ("pools", 4, {}, {}), ("reshapes", 4, {}, {}), ("strides", 4, {}, {}),
-        ("counts", 4, {}, {}),
+        ("invariants", 4, {}, {}), ("counts", 4, {}, {}),
     ]
     assert all(row["ms"] >= 0 for row in report)
     words = command("inspect", model, "--passes").words
@@ -123,8 +123,8 @@ def test_passes_are_told_of_a_graph_that_cannot_be_run(command, saved):
 
 def test_passes_that_are_disabled_do_nothing(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
-    others = ("constants,identities,activations,batch-norm,cells,counts,duplicates,loops,maps,pads,pools,sequences,"
-              "slices,strides")
+    others = ("constants,identities,activations,batch-norm,cells,counts,duplicates,invariants,loops,maps,pads,pools,"
+              "sequences,slices,strides")
     monkeypatch.setenv("HEALD_PASSES__DISABLE", others)
     pass_rows = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
     assert [(row["pass"], row["nodes"], row["less"]) for row in pass_rows] == [("scales", 3, {}), ("reshapes", 3, {})]

@@ -53,8 +53,10 @@ PASSES = {  # by name in config; sessions run them
                      ("scales",)),
     "maps": _Pass("maps:batch_maps", "computes all rows at once that a loop computes one by one", _VALUES,
                   ("loops",)),
+    "invariants": _Pass("invariants:hoist_invariants", "computes before a loop what each of its turns would compute",
+                        _EXACT, ("duplicates", "maps")),
     "counts": _Pass("counts:count_loops", "makes a For of a While that counts its turns", _EXACT,
-                    ("duplicates", "maps", "reshapes", "pools", "strides")),
+                    ("invariants", "reshapes", "pools", "strides")),
 }
 
 ON_REQUEST = {  # no session runs these by itself
