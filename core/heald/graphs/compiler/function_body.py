@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InvalidArgument, NotFound, did_you_mean
 from ...runtime.contract.op import ArgDef
 from ...runtime.contract.op_registry import OpRegistry
-from ...runtime.contract.structural import CALL, PLACEHOLDER, STATEFUL_CALL
+from ...runtime.contract.structural import CALL, CONST, IDENTITY, NO_OP, PLACEHOLDER, STATEFUL_CALL
 from ...runtime.support.records import NamedTuple
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
@@ -15,7 +15,7 @@ from ..graph.graph import Function, Graph, Input, Node
 from .inline import inline
 from .prune import Tensor
 
-PASSING_OPS = frozenset({"Const", "Identity", "NoOp", PLACEHOLDER})
+PASSING_OPS = frozenset({CONST, IDENTITY, NO_OP, PLACEHOLDER})
 
 
 class FunctionBody(NamedTuple):
@@ -70,7 +70,7 @@ def _source_of_identity(graph: Graph, tensor: Input, ops: OpRegistry) -> Input:
     that wait for others than copies of arguments and constants.
     """
     node = graph.nodes.get(tensor.node)
-    while node is not None and node.op == "Identity" and len(node.inputs) == 1:
+    while node is not None and node.op == IDENTITY and len(node.inputs) == 1:
         source = graph.nodes.get(node.inputs[0].node)
         if source is None or node.device not in ("", source.device) or "_class" in node.attrs:
             break
