@@ -11,8 +11,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from threading import get_ident
-from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +19,7 @@ from heald.api import Attachable, errors
 from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
 from .memory import FLOAT, Array, Layout, Operand, aligned_bytes, dense, row_major
+from .primitive_call import PrimitiveCall, look_when_due
 from .spinning import SpinSwitch, involuntary_switches
 from .team import new_threads
 
@@ -82,18 +81,11 @@ class Primitive(DescribedKernel):
         self._from_buffer = ffi.from_buffer
         self._idle: deque[Arguments] = deque()
 
-    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> PrimitiveCall:
         arguments = Arguments(self, (*inputs, *outputs))
-        execute, handle, stream = self._execute, self.handle, arguments.stream
-        count, exec_args = arguments.count, arguments.exec_args
-
-        def call(arguments: Arguments = arguments) -> None:  # keeps the objects that `exec_args` points to
-            status = execute(handle, stream, count, exec_args)
-            if status:
-                library().check(status, "call")
-
-        switch = spin_switch()
-        return call if switch is None else _looking_before(call, switch)
+        nbytes = sum(layout.extent for layout, _ in self.operands.values())
+        return PrimitiveCall(self.handle, arguments.stream, arguments.count, arguments.exec_args, nbytes,
+                             (self, arguments), spin_switch())
 
     def run(self, *arrays: Array) -> None:
         try:
@@ -101,8 +93,8 @@ class Primitive(DescribedKernel):
         except IndexError:
             arguments = Arguments(self, None)
         switch = spin_switch()
-        if switch is not None and (monotonic() > switch.due or get_ident() not in switch.callers):
-            switch.look()
+        if switch is not None:
+            look_when_due(switch)
         point, from_buffer = self._point, self._from_buffer
         for memory, array_index in arguments.movable:
             point(memory, from_buffer(arrays[array_index]))
@@ -110,15 +102,6 @@ class Primitive(DescribedKernel):
         self._idle.append(arguments)
         if status:
             library().check(status, "call")
-
-
-def _looking_before(call: Callable[[], None], switch: SpinSwitch) -> Callable[[], None]:
-    def look_and_call() -> None:
-        if monotonic() > switch.due or get_ident() not in switch.callers:
-            switch.look()
-        call()
-
-    return look_and_call
 
 
 def spin_switch() -> SpinSwitch | None:
@@ -190,7 +173,7 @@ class Accumulating(DescribedKernel):
         self.extents = extents
         self._apart, self._over, self._place = cache(apart), cache(over), input_index
 
-    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> PrimitiveCall:
         is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
         return (self._over() if is_over else self._apart()).attach(inputs, outputs)
 

@@ -15,6 +15,7 @@ from heald.api import Attachable, Bind, FusedOp, geometry
 
 from .library import library
 from .memory import Array
+from .primitive_call import PrimitiveCall, SinglePrimitiveCall
 
 LARGEST_WORK_ELEMENTS = 50_000  # elements read and written: about 10 us of one core
 # The same for a product of one row, which waits for memory: one thread takes 13 us for 131,000 elements. Two take 9 us
@@ -108,16 +109,19 @@ class SingleThread:
 
     def __init__(self, kernel: Attachable) -> None:
         self._kernel = kernel
+        self._set_threads, self._threads = library().c.omp_set_num_threads, library().threads
 
     def __getattr__(self, name: str) -> Any:  # how, inplace, reads
         return getattr(self._kernel, name)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], Any]:
-        set_threads, threads = library().c.omp_set_num_threads, library().threads
         with single_thread():
             work = self._kernel.attach(inputs, outputs)
+        if isinstance(work, PrimitiveCall):
+            return SinglePrimitiveCall(work)
+        set_threads, threads = self._set_threads, self._threads
 
-        def call() -> None:  # inlined: the context manager takes as long as some of the work
+        def call() -> None:  # inlined, as in `run`: the context manager takes as long as some of the work
             set_threads(1)
             try:
                 work()
@@ -127,5 +131,8 @@ class SingleThread:
         return call
 
     def run(self, *arrays: Array) -> None:
-        with single_thread():
+        self._set_threads(1)
+        try:
             self._kernel.run(*arrays)
+        finally:
+            self._set_threads(self._threads)

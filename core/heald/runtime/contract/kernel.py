@@ -89,6 +89,13 @@ class Attachable(Protocol):
     #         bind has prepared all its content. The call receives an array of its shape with arbitrary elements."""
     #     fills_cores: bool
     #         """True when a call has threads of its own for all cores. Other calls beside it gain nothing."""
+    #
+    # Optional attribute of an attached call:
+    #
+    #     join(calls: Sequence[Callable[[], Any]]) -> Sequence[Callable[[], Any] | None]
+    #         """Return as many calls in the place of these adjacent attached calls, which have the same `join`. A call
+    #         that does the work of several stands in the place of the first, and None in the places of the others. A
+    #         cancelled step ends between calls only, so a joined call takes some milliseconds at most."""
 
 
 Bound = Callable[..., Any] | Attachable | None  # a bound kernel: the run function, an Attachable, None for an alias

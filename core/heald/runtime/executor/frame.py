@@ -58,7 +58,7 @@ class Frame:
     `numbers`: for each of `calls` the index of its call in the layout.
     `tail`: the calls of the layout's tail, as a frame over the same registers; None without one.
     `segments_to_capture`: the segments of `calls` that the next run's end captures.
-    `unreplayed`: the calls with each kernel by itself, once some of `calls` replay several kernels; else None.
+    `unreplayed`: the calls with each kernel by itself, once some of `calls` replay or join several kernels; else None.
     """
 
     __slots__ = (

@@ -27,6 +27,7 @@ from .calls.unfinished_frame import UnfinishedFrame
 from .frame import Frame
 from .frame_layout import FrameLayout
 from .host_array import typed_view
+from .joined_calls import join_adjacent_calls
 from .memory_plan import MemoryPlan
 from .replay import find_segments
 
@@ -42,8 +43,8 @@ class FrameFactory:
         self._host = host
         self._environment = layout.environment(host)
         self._has_frames = False
-        is_plain = not (host.debug.poison or host.debug.synchronous)
-        self._segments = find_segments(layout) if is_plain else ()
+        self._is_plain = not (host.debug.poison or host.debug.synchronous)
+        self._segments = find_segments(layout) if self._is_plain else ()
 
     def make(self, plan: MemoryPlan | None = None) -> Frame:
         """Return a new frame for `plan`, by default the plan of the flat list.
@@ -69,6 +70,8 @@ class FrameFactory:
             frame.segments_to_capture = self._segments
             if lists.tail:
                 frame.tail = Frame(registers, calls[len(lists.flat) :], [], lent, lists.tail)
+            if self._is_plain:
+                join_adjacent_calls(frame)
         is_first = not self._has_frames and is_flat
         self._has_frames = self._has_frames or is_first
         for part in (frame, frame.tail):

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from ..contract.device import STREAM, Device
 from .calls.bound_call import BoundCall
+from .calls.frame_calls import nothing
 from .frame import Frame, Segment
 from .frame_layout import FrameLayout
 
@@ -38,7 +39,7 @@ def capture(frame: Frame, segment: Segment) -> None:
     if replay is not None:
         if frame.unreplayed is None:
             frame.unreplayed = list(frame.calls)
-        frame.calls[segment.start : segment.stop] = [replay, *[_nothing] * (len(calls) - 1)]
+        frame.calls[segment.start : segment.stop] = [replay, *[nothing] * (len(calls) - 1)]
 
 
 def describe_launches(layout: FrameLayout) -> dict[int, str]:
@@ -67,7 +68,3 @@ def _why_single(layout: FrameLayout, bound: BoundCall) -> str:
     if any(r not in layout.registers.device_of and r not in layout.registers.presets for r in bound.call.args):
         return "it reads values in host memory"
     return ""
-
-
-def _nothing() -> None:
-    """Do nothing: the replay of the segment did this call's work."""

@@ -16,6 +16,7 @@ from ..attributes import attributes, number
 from ..library import library
 from ..memory import ANY, Array, Layout, Operand, row_major
 from ..packing import packed_once
+from ..primitive_call import join_calls
 from ..primitives import (
     BIAS,
     INFERENCE,
@@ -63,7 +64,7 @@ class Steps(KernelAroundPrimitive):
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         arrays_by_step = self._arrays_by_time_step((*inputs, *outputs))
-        calls = [self._primitive.attach(step_arrays, ()) for step_arrays in arrays_by_step]
+        calls = join_calls([self._primitive.attach(step_arrays, ()) for step_arrays in arrays_by_step])
 
         def call() -> None:
             for step in calls:

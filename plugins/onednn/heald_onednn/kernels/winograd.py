@@ -27,6 +27,7 @@ from ..epilogue import Epilogue
 from ..library import library
 from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned_bytes, dense, row_major
 from ..packing import pack_in_thread, packed_once
+from ..primitive_call import join_calls
 from ..primitives import (
     BIAS,
     CODE,
@@ -92,8 +93,8 @@ class Winograd(LibraryKernel):
             try:
                 calls = calls_of_workspace.get(workspace)
                 if calls is None:
-                    calls = [p.attach((source,), (result,)) for p, source,
-                             result in self._stage_arrays(arrays, workspace)]
+                    calls = join_calls([p.attach((source,), (result,)) for p, source,
+                                        result in self._stage_arrays(arrays, workspace)])
                     calls_of_workspace[workspace] = calls
                 for run_stage in calls:
                     run_stage()

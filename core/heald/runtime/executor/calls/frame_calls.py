@@ -18,6 +18,10 @@ class HandOver(Exception):
     """A call of the flat list returned a value without a payload, so a Dataflow runs the remaining calls."""
 
 
+def nothing() -> None:
+    """Do nothing: a call before this one did its work."""
+
+
 def open_call(
     registers: list[Any], args: tuple[int, ...], results: tuple[int, ...], makers: tuple[Maker | None, ...],
     run: Callable[..., Any],
