@@ -37,3 +37,10 @@ def test_a_result_is_not_written_over_a_smaller_input(nbytes: int) -> None:
     plan = plan_memory(last_call((1,), nbytes=nbytes))
     assert plan.slot_of[1] != plan.slot_of[2]
     assert plan.slots[plan.slot_of[2]] == (HOST, nbytes)
+
+
+def test_a_kept_value_has_its_slot_until_the_end() -> None:
+    uses = [*last_call((1,)), Use((2,), ((3, 64),), HOST), Use((3,), ((4, 64),), HOST)]
+    assert plan_memory(uses).nbytes == 128
+    plan = plan_memory(uses, kept={1})
+    assert plan.slot_of[1] not in {plan.slot_of[register] for register in (2, 3, 4)}

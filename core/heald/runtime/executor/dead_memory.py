@@ -15,11 +15,12 @@ FrameCall = Callable[[], Any]
 
 
 def poisoning_calls(
-    calls: Sequence[FrameCall], touched: Sequence[Collection[int]], memory: Mapping[int, Any]
+    calls: Sequence[FrameCall], touched: Sequence[Collection[int]], memory: Mapping[int, Any],
+    kept: Collection[int] = (),
 ) -> list[FrameCall]:
     """Wrap the calls of a flat list, so that each also poisons the memory that no later call reads.
 
-    The last call poisons all memory, for the next run.
+    The last call poisons all memory but that of the registers `kept`, for the next run.
 
     `touched`: for each call the registers that it reads or writes.
     `memory`: register to the bytes that hold it. Registers that share bytes map to the same object.
@@ -28,6 +29,7 @@ def poisoning_calls(
     for block in everything.values():
         poison(block)
     last = {register: position for position, registers in enumerate(touched) for register in registers}
+    last |= dict.fromkeys(kept, len(touched))
     after: list[dict[int, Any]] = []
     for position, registers in enumerate(touched):
         blocks = {r: memory[r] for r in registers if r in memory}
@@ -35,7 +37,8 @@ def poisoning_calls(
         after.append({id(block): block for r, block in blocks.items()
                       if last[r] == position and id(block) not in taken_over})
     if after:
-        after[-1] = everything
+        kept_blocks = {id(memory[r]) for r in kept}
+        after[-1] = {key: block for key, block in everything.items() if key not in kept_blocks}
     return [_poisoning_call(call, list(dead.values())) if dead else call
             for call, dead in zip(calls, after, strict=True)]
 

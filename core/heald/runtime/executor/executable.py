@@ -93,13 +93,13 @@ class Executable:
         self.function = function
         self.metas = tuple(metas)
         self.declined = declined
+        self._host = host
         self.layout = layout = FrameLayout.of(function, metas, calls, presets)
         self.make_frame = FrameFactory(layout, host).make
         self.is_asynchronous = layout.order.is_asynchronous  # then each run needs a Step of its own
         self._callees = callees
         self.may_give_dead: bool = (any(bound.may_give_dead for bound in layout.calls)
                                     or any(callee.may_give_dead for callee in callees))
-        self._host = host
         self._reports = CallReports(function, layout, devices, host)
         queued = [device for device in devices.values() if not device.attributes.get("host_visible")]
         self._queues = QueueDevices(queued, host) if queued else None
@@ -112,7 +112,9 @@ class Executable:
         self._results = function.results
         producers = (layout.registers.producer[r] for r in function.results if r in layout.registers.producer)
         self._looks_at_results = self._pends or any(bound.may_give_dead for bound in producers)
-        self._copied = layout.copied_results
+        self._copied = tuple((i, self._copier(function.results[i])) for i in layout.copied_results)
+        kept = layout.lifetimes.kept
+        self._kept = tuple((i, copy) for i, copy in self._copied if layout.registers.root[function.results[i]] in kept)
         self._quantised = tuple(i for i, meta in enumerate(function.result_metas) if meta.dtype.kind == "q")
         self._pick = _picker(function.results)
         run_flat = _run_single_call if len(layout.lists.flat) == 1 else _run_flat
@@ -192,8 +194,8 @@ class Executable:
             self._queues.end_run(frame)
         results = self._pick(values)
         if self._copied:
-            for i in self._copied:
-                results[i] = self._copy(results[i])
+            for i, copy_result in self._copied:
+                results[i] = copy_result(results[i])
         if self._quantised:
             for i in self._quantised:
                 results[i] = plain_integers(results[i])
@@ -292,7 +294,7 @@ class Executable:
         """
         results = KernelContext().run(self.invoke, [payload_of(a) for a in arguments], step)
         values = [value if isinstance(value, AsyncValue) else available(value) for value in results]
-        for i in self._copied:
+        for i, _ in self._copied:
             values[i] = self._own_copy(values[i])
         return values
 
@@ -333,6 +335,8 @@ class Executable:
             else:
                 if not remaining and not self._pends and self._queues is None:
                     results = self._pick(registers)
+                    for i, copy_result in self._kept:
+                        results[i] = copy_result(results[i])
                     self._free(frame, self._flat)
                     return results
         has_ended = step.error is not None  # then the position may mean nothing, and no result is known to exist
@@ -356,7 +360,7 @@ class Executable:
             return None
         frame = self._take_frame(self._flat, [None] * len(self.function.arg_names), step)
         return RepeatedCall(frame, step, self._arguments, self._results, partial(self._free, schedule=self._flat),
-                            self._typed_and_free)
+                            self._typed_and_free, self._kept)
 
     def _results_at_end(self, values: list[Any], step: Step) -> list[Any]:
         """Return the results that exist at the end of a cancelled step, and its error for the others.
@@ -397,6 +401,20 @@ class Executable:
         copy = AsyncValue()
         value.and_then(lambda: copy.forward_to(self._own_copy(value)))
         return copy
+
+    def _copier(self, register: int) -> Callable[[Any], Any]:
+        """Return a function that returns a copy of this register's array."""
+        if not self.layout.registers.has_size(register):
+            return self._copy
+        meta = self.layout.registers.metas[register]
+        make = self._host.memory.maker(meta.dims, meta.dtype.numpy, "the copy of a result")
+
+        def copy_static(array: Any) -> Any:
+            copy = make()
+            copy[...] = array
+            return copy
+
+        return copy_static
 
     def _copy(self, array: Any) -> Any:
         copy = self._host.memory.maker(array.shape, array.dtype, "the copy of a result")()

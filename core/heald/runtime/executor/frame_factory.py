@@ -128,7 +128,7 @@ class FrameFactory:
                    for call in (self._layout.calls[number].call for number in (*lists.flat, *lists.tail))]
         blocks = {r: buffers[slot] for r, slot in plan.slot_of.items() if plan.slots[slot][0] == HOST}
         blocks |= {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()}
-        return poisoning_calls(calls, touched, blocks)
+        return poisoning_calls(calls, touched, blocks, self._layout.lifetimes.kept)
 
     def _check_returned(self, registers: list[Any], numbers: Sequence[int], index: int, returned: Any) -> None:
         """Raises PluginError when an attached call returned an array that is not one of its outputs."""

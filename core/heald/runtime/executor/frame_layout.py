@@ -24,7 +24,7 @@ from ..values.tensor import TensorMetadata
 from .call_order import CallOrder, order_calls
 from .calls.bound_call import BoundCall
 from .calls.call_environment import CallEnvironment
-from .lifetimes import Deaths, Lifetimes, find_deaths, find_lifetimes
+from .lifetimes import LARGEST_COPIED_BYTES, Deaths, Lifetimes, find_deaths, find_lifetimes
 from .memory_plan import MemoryPlan, plan_memory
 from .register_table import RegisterTable, register_table
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from ..host.host import Host
     from .task_partition import TaskPartition
 
-LARGEST_COPIED_FEED_BYTES = 4096  # a feed up to this size may be copied into the frame, which makes its register fixed
-LEAST_CONSUMERS_OF_COPY = 3  # from here on the copy pays: it costs as much as two open calls cost more than fixed ones
+# The copy of a feed into the frame makes its register fixed, and costs as much as two open calls cost more than fixed
+# ones. It pays from this number of consumers on. A single consumer that prefers fixed arrays is enough.
+LEAST_CONSUMERS_OF_COPY = 3
 
 
 @record
@@ -108,7 +109,8 @@ class FrameLayout:
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
         """Return the memory plan under a task partition. It plans the same registers as the flat plan."""
-        return plan_memory([self.lifetimes.uses[number] for number in self.lists.flat], partition)
+        return plan_memory([self.lifetimes.uses[number] for number in self.lists.flat], partition,
+                           self.lifetimes.kept)
 
     def calls_after(self, position: int) -> list[int]:
         """Return the indices of the calls that have not begun when the flat list stopped in the call at this flat
@@ -120,7 +122,7 @@ class FrameLayout:
 
 
 def _frame_memory(order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes) -> FrameMemory:
-    plan = plan_memory(lifetimes.uses)
+    plan = plan_memory(lifetimes.uses, kept=lifetimes.kept)
     copied_feeds = _choose_copied_feeds(order, registers, lifetimes)
     planned = frozenset((*registers.presets, *plan.slot_of, *copied_feeds))
     fixed = _find_fixed(order.calls, planned)
@@ -133,10 +135,10 @@ def _choose_copied_feeds(order: CallOrder, registers: RegisterTable, lifetimes: 
     consumers = [0] * len(registers.metas)
     for bound in order.calls:
         for register in bound.call.args:
-            consumers[registers.root[register]] += 1
+            consumers[registers.root[register]] += LEAST_CONSUMERS_OF_COPY if bound.prefers_fixed_arrays else 1
     return frozenset(i for i in registers.arguments
                      if i not in lifetimes.lent and consumers[i] >= LEAST_CONSUMERS_OF_COPY and registers.has_size(i)
-                     and registers.metas[i].nbytes <= LARGEST_COPIED_FEED_BYTES)
+                     and registers.metas[i].nbytes <= LARGEST_COPIED_BYTES)
 
 
 def _find_fixed(calls: Iterable[BoundCall], planned: frozenset[int]) -> frozenset[int]:

@@ -20,6 +20,8 @@ questions about every register.
 Invariants:
 - A buffer of the memory plan is never lent. Results, arguments of asynchronous kernels and of calls that wait for them
   (but values within the tail), retained arrays, and arrays that a queued transfer reads are not planned.
+- Kept results are planned, and live until the end of the run. Every way out of a frame copies them: `run`, `invoke` and
+  RepeatedCall.
 - A retained feed is copied before the run (`FeedCopy`), a retained result is copied on return: the user may write both
   after the run.
 - A value dies with its last consumer where the order of calls is known, else with the run.
@@ -34,13 +36,15 @@ too seldom gives wrong numbers. `[debug] poison` overwrites dead memory and find
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..support.records import record
 from .call_order import CallOrder
 from .calls.bound_call import BoundCall
 from .memory_plan import Use
 from .register_table import RegisterTable
+
+LARGEST_COPIED_BYTES = 4096  # of a feed or a result that may be copied into the frame, or out of it
 
 
 @record
@@ -49,11 +53,13 @@ class Lifetimes:
 
     `retained`: roots of the arrays that a kernel keeps, so that they belong neither to the frame nor to the user.
     `lent`: roots of the arrays that are read outside the order of the calls; the retained arrays are among them.
+    `kept`: roots of small results that have a buffer of the plan until the end of the run, and are copied for the user.
     `uses`: the uses of each call, for the memory plan.
     """
 
     retained: frozenset[int]
     lent: frozenset[int]
+    kept: frozenset[int]
     uses: Sequence[Use]
 
 
@@ -71,12 +77,25 @@ class Deaths:
 
 def find_lifetimes(order: CallOrder, registers: RegisterTable) -> Lifetimes:
     retained = frozenset(registers.root[bound.call.args[i]] for bound in order.calls for i in bound.retained)
-    lent = _find_lent(order, registers) | retained
-    return Lifetimes(retained, lent, [_use_of(bound, registers, lent) for bound in order.calls])
+    read_later = _find_read_later(order, registers) | retained
+    results = frozenset(registers.root[r] for r in registers.results)
+    kept = _find_kept(order, registers, results - read_later)
+    lent = (results - kept) | read_later
+    return Lifetimes(retained, lent, kept, [_use_of(bound, registers, lent) for bound in order.calls])
 
 
-def _find_lent(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
-    """Return the roots of the arrays that are read outside the order of the calls, but for retained arrays."""
+def _find_kept(order: CallOrder, registers: RegisterTable, results: Collection[int]) -> frozenset[int]:
+    """Return the small results whose producer is faster with a fixed array and a copy than with a new array."""
+    if order.is_asynchronous or order.has_host_kernels:  # a Dataflow may return them
+        return frozenset()
+    return frozenset(r for bound in order.calls if bound.prefers_fixed_arrays and bound.plannable
+                     for r in bound.call.results
+                     if r in results and r not in registers.device_of and registers.has_size(r)
+                     and registers.metas[r].nbytes <= LARGEST_COPIED_BYTES)
+
+
+def _find_read_later(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
+    """Return the roots of the arrays that calls read outside their order, but for retained arrays."""
     calls = order.calls
     read_later = [a for bound in calls if not bound.sees_host
                   for a in bound.call.args if a not in registers.device_of]
@@ -84,7 +103,7 @@ def _find_lent(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
     read_later += [r for n in order.unordered for r in (*calls[n].call.args, *calls[n].call.results)]
     # copied feeds are in place before the run
     read_later += order.registers_from_outside(order.tail).difference(registers.arguments)
-    return frozenset(registers.root[r] for r in (*registers.results, *read_later))
+    return frozenset(registers.root[r] for r in read_later)
 
 
 def _use_of(bound: BoundCall, registers: RegisterTable, lent: frozenset[int]) -> Use:

@@ -26,7 +26,7 @@ must make them lent in `lifetimes` instead.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -65,10 +65,13 @@ class MemoryPlan(NamedTuple):
         return sum(size for _, size in self.slots)
 
 
-def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> MemoryPlan:
+def plan_memory(
+    uses: Sequence[Use], partition: TaskPartition | None = None, kept: Collection[int] = ()
+) -> MemoryPlan:
     """Assign a slot to every planned output of the calls.
 
-    The plan holds for the calls in order; with `partition`, for every order that it allows.
+    The plan holds for the calls in order; with `partition`, for every order that it allows. The slots of the registers
+    `kept` keep their content to the end.
     """
     home, reach = ([0] * len(uses), [1]) if partition is None else (partition.parts_of_calls(), partition.reach())
     last_use: dict[int, int] = {}
@@ -77,6 +80,7 @@ def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> 
         for register in (*use.reads, *(r for r, _ in use.writes)):
             last_use[register] = index
             used_in[register] = used_in.get(register, 0) | 1 << home[index]
+    last_use |= dict.fromkeys(kept, len(uses))
     plan = MemoryPlan({}, [])
     free = FreeSlots()
     for index, use in enumerate(uses):

@@ -39,13 +39,16 @@ class RepeatedCall:
 
     def __init__(
         self, frame: Frame, step: Step, arguments: slice, results: Sequence[int], free: Callable[[Frame], None],
-        fail: Fail,
+        fail: Fail, kept: Sequence[tuple[int, Callable[[Any], Any]]] = (),
     ) -> None:
+        """`kept`: the indices of the results that are buffers of the frame, each with a function that copies it."""
         self._frame: Frame | None = frame
         self._free = free
         frame.cursor = Cursor()
         run = _single_call(frame, step) if len(frame.calls) == 1 else _all_calls(frame, step)
         registers, copies, pick = frame.registers, frame.copies, _picker(results)
+        if kept:
+            pick = _copying_picker(pick, kept)
 
         def turn(values: Sequence[Any]) -> Sequence[Any]:
             registers[arguments] = values
@@ -103,3 +106,17 @@ def _picker(results: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
         (only,) = results
         return itemgetter(slice(only, only + 1))
     return itemgetter(*results)
+
+
+def _copying_picker(
+    pick: Callable[[Sequence[Any]], Sequence[Any]], kept: Sequence[tuple[int, Callable[[Any], Any]]]
+) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return a function that picks the results and copies those that the next turn overwrites."""
+
+    def pick_and_copy(registers: Sequence[Any]) -> Sequence[Any]:
+        values = list(pick(registers))
+        for i, copy in kept:
+            values[i] = copy(values[i])
+        return values
+
+    return pick_and_copy

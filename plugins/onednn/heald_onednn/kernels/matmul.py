@@ -14,7 +14,8 @@ from ..primitives import NativeKernel
 from ..products import Weights, product
 from .binding import check_elements, without_epilogue
 
-SMALLEST_MULTIPLICATIONS = 1 << 16  # multiplications from which NumPy's call is not cheaper
+# Multiplications from which NumPy's call is not cheaper. With the nodes that follow, NumPy needs a call for each.
+SMALLEST_MULTIPLICATIONS = 1 << 16
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
 
 
@@ -58,7 +59,7 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
         output, shapes = _as_rows(output), [_as_rows(shapes[0]), shapes[1][-2:]]
     left, right = (_matrices(shape, len(output), turn) for shape, turn in zip(shapes, turned, strict=True))
     check_elements(*shapes)
-    if prod(output) * left[0][-1] < SMALLEST_MULTIPLICATIONS:
+    if len(b.fused) < 2 and prod(output) * left[0][-1] < SMALLEST_MULTIPLICATIONS:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
     weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,),

@@ -94,6 +94,11 @@ class BoundCall(ABC):
         return ""
 
     @property
+    def prefers_fixed_arrays(self) -> bool:
+        """True when an attached call saves more time than a copy of a small operand takes."""
+        return False
+
+    @property
     def fills_cores(self) -> bool:
         """True when the kernel uses all cores itself, so that running other calls beside it gains nothing."""
         return False

@@ -55,6 +55,10 @@ class KernelCall(OpCall):
         return bool(getattr(self.bound, "fills_cores", False))
 
     @property
+    def prefers_fixed_arrays(self) -> bool:
+        return bool(getattr(self.bound, "prefers_fixed_arrays", False))
+
+    @property
     def obstacle_to_capture(self) -> str:
         if not getattr(self.bound, "captures", True):
             return "its kernel says so"
