@@ -170,3 +170,46 @@ def test_one_factor_for_all_images_suits_groups_and_shapes_that_are_not_known():
     nodes = [placeholder("x", None), *scaling_nodes("s", "x", "Mul", (), 0), const("w", numbers(2, 2, 1, 6)),
              conv("y", "s", "w")]
     assert op_counts(rewrite_and_compare(nodes, "scales", feed={"x": numbers(2, 4, 4, 3)})) == {"Conv2D": 1}
+
+
+def before_relu(data_format, factor, shift, layer="Conv2D", padding="SAME"):
+    """A factor and a shift for each channel, a Relu, and a layer."""
+    shape = (-1,) if data_format == "NHWC" else (1, -1, 1, 1)
+    weights, layer_node = LAYERS[layer](data_format, padding)
+    return [placeholder("x", IMAGE_SHAPES[data_format]), const("f", np.float32(factor).reshape(shape)),
+            const("s", np.float32(shift).reshape(shape)), node("m", "Mul", "x", "f"), node("a", "AddV2", "m", "s"),
+            node("r", "Relu", "a"), weights, layer_node.replace(inputs=["r", "w"]), node("y", "Abs", "l")]
+
+
+@pytest.mark.parametrize("data_format", IMAGE_SHAPES)
+@pytest.mark.parametrize("layer", ["Conv2D", "DepthwiseConv2dNative"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_positive_factors_before_a_relu_go_into_the_layer_behind_it(data_format, layer, padding):
+    nodes = before_relu(data_format, [0.5, 2, 3], [1, -1, 0.25], layer, padding)
+    assert op_counts(rewrite_and_compare(nodes, "scales")) == {"AddV2": 1, "Relu": 1, layer: 1, "Abs": 1}
+
+
+@pytest.mark.parametrize("factor", [
+    [1, -1, 1], [1, 0, 1], [1, 1e-5, 1], [1, np.inf, 1], [1, np.nan, 1], [-1, -2, -3]])
+def test_factors_that_a_relu_does_not_pass_on_stay(factor):
+    nodes = before_relu("NHWC", factor, [1, -1, 0.25])
+    assert op_counts(optimized_graph(nodes, "scales"))["Mul"] == 1
+
+
+@pytest.mark.parametrize("fetches", [("y", "a"), ("y", "r"), ("y", "m")])
+def test_factors_stay_before_a_relu_with_other_consumers(fetches):
+    nodes = before_relu("NHWC", [0.5, 2, 3], [1, -1, 0.25])
+    assert op_counts(rewrite_and_compare(nodes, "scales", fetches=fetches))["Mul"] == 1
+
+
+def test_factors_stay_before_two_layers_and_before_other_activations():
+    nodes = before_relu("NHWC", [0.5, 2, 3], [1, -1, 0.25])
+    other = [*nodes, const("v", numbers(2, 2, 3, 4)), conv("k", "r", "v")]
+    assert op_counts(rewrite_and_compare(other, "scales", fetches=("y", "k")))["Mul"] == 1
+    relu6 = [node("r", "Relu6", "a") if old.name == "r" else old for old in nodes]
+    assert op_counts(rewrite_and_compare(relu6, "scales"))["Mul"] == 1
+
+
+def test_an_infinite_shift_before_a_relu_stays():
+    nodes = before_relu("NHWC", [0.5, 2, 3], [1, np.inf, 0.25])
+    assert op_counts(optimized_graph(nodes, "scales"))["Mul"] == 1

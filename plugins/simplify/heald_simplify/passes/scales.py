@@ -1,7 +1,7 @@
 """Pass `scales`: multiplications and additions of constants are folded into layers, or into each other.
 
 Behind a linear layer they go into its weights and a BiasAdd. In front of a convolution they go into its weights and the
-BiasAdd behind it. Elsewhere a chain of them becomes one Mul and one AddV2.
+BiasAdd behind it, also past a Relu (`relu_factors`). Elsewhere a chain of them becomes one Mul and one AddV2.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from .. import linear_layers
 from ..affine import Affine, bias_step, composed_parts, rounded_to_dtype, scaling_nodes, scaling_step
 from ..graph_view import Array, GraphView, asks_for_same_place
 from ..linear_layers import Layer
+from ..relu_factors import move_factors
 
 
 def fold_scaling(graph: Graph, context: PassContext) -> Graph:
-    return _fold_into_convolutions(_merge_scaling_chains(linear_layers.fold_affine(graph, context, _scaling_or_bias),
-                                                         context), context)
+    graph = _merge_scaling_chains(linear_layers.fold_affine(graph, context, _scaling_or_bias), context)
+    return _fold_into_convolutions(move_factors(graph, context), context)
 
 
 def _scaling_or_bias(view: GraphView, node: Node) -> Affine | None:
