@@ -5,7 +5,16 @@ import threading
 
 import pytest
 from heald_onednn import spinning
-from heald_onednn.spinning import CALM_SECONDS, LOOK_SECONDS, LOOKS, SIGNS, SpinSwitch, involuntary_switches
+from heald_onednn.spinning import (
+    CALM_SECONDS,
+    LONGEST_CALM_SECONDS,
+    LOOK_SECONDS,
+    LOOKS,
+    RELAPSE_SECONDS,
+    SIGNS,
+    SpinSwitch,
+    involuntary_switches,
+)
 
 
 class World:
@@ -54,6 +63,23 @@ def test_signs_of_some_looks_hold_a_team_until_it_is_calm(world):
     world.be_crowded()
     assert world.started.acquire(timeout=10)
     assert len(world.teams) == 2
+
+
+def test_signs_that_are_back_at_once_throttle_for_twice_as_long(world):
+    calm = CALM_SECONDS
+    for _ in range(8):
+        world.be_crowded()
+        assert world.switch.is_throttled
+        assert world.started.acquire(timeout=10)
+        world.pass_by(calm * 0.9, 0)
+        assert world.switch.is_throttled
+        world.pass_by(calm * 0.2, 0)
+        assert not world.switch.is_throttled
+        calm = min(2 * calm, LONGEST_CALM_SECONDS)
+    world.pass_by(RELAPSE_SECONDS, 0)
+    world.be_crowded()
+    world.pass_by(CALM_SECONDS * 1.1, 0)
+    assert not world.switch.is_throttled
 
 
 def test_a_process_without_calls_lets_its_team_go(world, monkeypatch):

@@ -136,3 +136,8 @@ class SingleThread:
             self._kernel.run(*arrays)
         finally:
             self._set_threads(self._threads)
+
+
+def meets_often(b: Bind) -> bool:
+    """True for work whose threads meet many times in a call. Beside a busy process each meeting may wait for a core."""
+    return library().threads > 1 and (b.op in RECURRENT or b.op in SEQUENCE_WEIGHTS)

@@ -38,6 +38,10 @@ SIGNS = 10  # involuntary switches between two looks: alone a process has up to 
 LOOKS = 3  # with signs, one after the other: after a pause two threads of a process may share a core for a while
 MOST_CALLERS = 1000
 CALM_SECONDS = 1.0  # without signs, until threads spin long again
+# The same at most. Throttled kernels may leave the other process a core, and so see no signs: each time that the signs
+# are back at once, the calm has to last twice as long.
+LONGEST_CALM_SECONDS = 16.0
+RELAPSE_SECONDS = 0.5  # after the end of a throttled time
 
 
 class SpinSwitch:
@@ -65,6 +69,7 @@ class SpinSwitch:
         self._forget_helpers()
         self.due, self._seen, self._crowded_at = self._now() + LOOK_SECONDS, self._switches(), 0.0
         self._looks_with_signs = 0
+        self._calm_seconds, self._relaxed_at = CALM_SECONDS, float("-inf")
         self._release: threading.Event | None = None
 
     @property
@@ -85,9 +90,9 @@ class SpinSwitch:
                 self._crowded_at = now
                 if self._release is None and self._looks_with_signs >= LOOKS:
                     self._throttle()
-            elif self._release is not None and now > self._crowded_at + CALM_SECONDS:
+            elif self._release is not None and now > self._crowded_at + self._calm_seconds:
                 self._release.set()
-                self._release = None
+                self._release, self._relaxed_at = None, now
         finally:
             self._lock.release()
 
@@ -100,6 +105,8 @@ class SpinSwitch:
         return self.callers[caller]
 
     def _throttle(self) -> None:
+        is_relapse = self._now() < self._relaxed_at + RELAPSE_SECONDS
+        self._calm_seconds = min(2 * self._calm_seconds, LONGEST_CALM_SECONDS) if is_relapse else CALM_SECONDS
         release = self._release = threading.Event()
 
         def hold_team() -> None:
@@ -112,9 +119,9 @@ class SpinSwitch:
     def _is_idle(self, release: threading.Event) -> bool:
         """Turn the switch back where no call looks any more. Returns True if so."""
         with self._lock:
-            is_idle = self._now() > self._crowded_at + CALM_SECONDS
+            is_idle = self._now() > self._crowded_at + self._calm_seconds
             if is_idle and self._release is release:
-                self._release = None
+                self._release, self._relaxed_at = None, self._now()
             return is_idle
 
 

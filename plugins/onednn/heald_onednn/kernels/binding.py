@@ -10,7 +10,8 @@ from heald.api import Bind, Declined, FusedOp, dtypes, errors
 
 from ..epilogue import Epilogue
 from ..primitives import NativeKernel
-from ..single_thread import SingleThread, is_small, single_thread
+from ..single_thread import SingleThread, is_small, meets_often, single_thread
+from ..threads_by_load import ThreadsByLoad
 
 Head = Callable[[Bind, FusedOp, Epilogue], NativeKernel]
 NO_GAIN = "by itself it is no faster than NumPy's kernel"
@@ -20,20 +21,25 @@ BindFunction = Callable[[Bind], NativeKernel | Declined]
 
 def declining(bind: Callable[[Bind], NativeKernel]) -> BindFunction:
     """A bind function that declines where `bind` raises Unimplemented, and where the kernel would touch other memory
-    than its operands'. Small work is bound for one thread."""
+    than its operands'. Small work is bound for one thread, and work whose threads meet often for one thread, too."""
 
     @wraps(bind)
     def bind_or_decline(b: Bind) -> NativeKernel | Declined:
         try:
             _check_counts(b)
-            if not is_small(b, b.fused or [node_of(b)]):
-                return _check_extents(bind(b), b)
-            with single_thread():
-                return SingleThread(_check_extents(bind(b), b))
+            if is_small(b, b.fused or [node_of(b)]):
+                return _bind_for_one_thread(bind, b)
+            kernel = _check_extents(bind(b), b)
+            return ThreadsByLoad(kernel, _bind_for_one_thread(bind, b)) if meets_often(b) else kernel
         except errors.Unimplemented as error:
             return b.decline(error.message)
 
     return bind_or_decline
+
+
+def _bind_for_one_thread(bind: Callable[[Bind], NativeKernel], b: Bind) -> SingleThread:
+    with single_thread():
+        return SingleThread(_check_extents(bind(b), b))
 
 
 def _check_counts(b: Bind) -> None:
