@@ -449,3 +449,28 @@ def test_arguments_of_the_channel_are_numbers_or_texts():
     for text in ("a", "=1", "a=99999999999"):
         with pytest.raises(InvalidArgument, match="grpc_channel_arguments"):
             channel_arguments(text)
+
+
+def test_a_full_server_refuses_runs_before_it_parses_them_and_answers_other_calls(begin):
+    gate, begun = Event(), Event()
+
+    def run(x):
+        begun.set()
+        gate.wait(30)
+        return x
+
+    models = {"F": signature(infos(x="float32"), infos(y="float32"), run)}
+    caller = begin(models, rest_api_num_threads=1, max_queued_requests=0)
+    request = message_class("PredictRequest")()
+    request.model_spec.name = "F"
+    write_tensor(request.inputs["x"], np.float32(1))
+    running = caller.channel.unary_unary(f"/{PREDICTION}/Predict").future(request.SerializeToString())
+    assert begun.wait(30)
+    with pytest.raises(grpc.RpcError) as caught:
+        caller.channel.unary_unary(f"/{PREDICTION}/Predict")(b"no message")
+    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+    metadata = message_class("GetModelMetadataRequest")(metadata_field=["signature_def"])
+    metadata.model_spec.name = "F"
+    assert caller.channel.unary_unary(f"/{PREDICTION}/GetModelMetadata")(metadata.SerializeToString())
+    gate.set()
+    assert running.result(30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
-from time import monotonic
+from time import monotonic, sleep
 
 import heald
 import numpy as np
@@ -54,6 +54,38 @@ def test_more_requests_than_may_wait_are_refused(predictor):
     gate.set()
     assert [future.result(30)["y"] for future in futures] == [1, 1]
     assert predictor.submit(prediction_of(slow, ONE)).result(30)["y"] == 1
+
+
+def test_slow_runs_lower_the_number_of_requests_that_may_wait():
+    predictor = Predictor(1, 64, queue_seconds=0.05)
+    slow = signature(infos(x="float32"), infos(y="float32"), lambda x: sleep(0.02) or x)
+    try:
+        for _ in range(20):
+            predictor.submit(prediction_of(slow, ONE)).result(30)
+        futures = [predictor.submit(prediction_of(slow, ONE)) for _ in range(2)]
+        with pytest.raises(Unavailable, match="run or wait already"):
+            futures += [predictor.submit(prediction_of(slow, ONE)) for _ in range(3)]
+        assert predictor.is_full()
+        assert [future.result(30)["y"] for future in futures] == [1] * len(futures)
+        assert not predictor.is_full()
+    finally:
+        predictor.close()
+
+
+def test_fast_runs_leave_all_the_places_to_waiting_requests():
+    predictor = Predictor(1, 3, queue_seconds=5.0)
+    gate = Event()
+    held = signature(infos(x="float32"), infos(y="float32"), lambda x: gate.wait(30) and x)
+    try:
+        for _ in range(20):
+            predictor.submit(prediction_of(echo(x="float32"), ONE)).result(30)
+        futures = [predictor.submit(prediction_of(held, ONE)) for _ in range(4)]
+        with pytest.raises(Unavailable):
+            predictor.check_room()
+        gate.set()
+        assert [future.result(30)["y"] for future in futures] == [1] * 4
+    finally:
+        predictor.close()
 
 
 def test_a_request_past_its_deadline_or_cancelled_does_not_start(predictor):

@@ -12,6 +12,6 @@ A request passes four layers. Each knows the layer below it, and none above.
 
 `workers/` runs several such servers in processes of their own.
 
-The event loop parses and writes; models run in threads. A front for another protocol stands beside `rest/` and calls
-`predict` alone.
+The event loop parses and writes; models run in threads, unless their runs are brief (`brief_runs`).
+A front for another protocol stands beside `rest/` and calls `predict` alone.
 """

@@ -19,8 +19,11 @@ async def outputs_of(
     """The outputs of a prediction. A cancelled coroutine, a deadline and a client that is gone cancel the run.
 
     `on_disconnect`: the functions that are called when the client is gone. Raises the errors of `Predictor.submit`, and
-    DeadlineExceeded with the text `late`.
+    DeadlineExceeded with the text `late`. A brief run is done here, without limits.
     """
+    outputs = predictor.run_briefly(prediction)
+    if outputs is not None:
+        return outputs
     token = heald.CancelToken()
     future = predictor.submit(prediction._replace(cancel=token))
     callbacks = [] if on_disconnect is None else on_disconnect

@@ -2,7 +2,10 @@
 
 A front finds a lease (`ModelManager.find`), makes the arrays, and waits for the future; the event loop never runs a
 model. Each request has a deadline and a token. A request that is past its deadline or cancelled does not start; one
-that runs is ended by its RunOptions. Beyond the threads only so many requests wait: further ones are refused.
+that runs is ended by its RunOptions.
+
+Beyond the threads only so many requests wait: those that the runs of `queue_seconds` take, and `most_queued` at most.
+Further ones are refused. The time between the ends of runs, while requests wait, says how many that are.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from time import monotonic, perf_counter
+from math import inf
+from time import monotonic, perf_counter, thread_time
 from typing import Any, NamedTuple, Protocol
 
 import heald
@@ -27,6 +31,8 @@ from .models.servable import Lease
 from .models.served_model import ServedSignature, check_inputs
 
 Arrays = Mapping[str, Any]
+AVERAGED_RUNS = 16  # of the mean time between the ends of runs
+LARGEST_BRIEF_BYTES = 64 << 10  # of outputs; larger ones take long to write
 
 
 class Prediction(NamedTuple):
@@ -66,17 +72,21 @@ class Batching(Protocol):
 class Predictor:
     """Runs predictions in threads. Any thread may call.
 
-    `threads`: the runs at a time. `most_queued`: the requests that may wait for a thread.
+    `threads`: the runs at a time. `most_queued`: the requests that may wait for a thread. `queue_seconds`: the time
+    that they may take together, None for any.
     `batching_of`: the batching of a request's signature, or None; None where nothing is batched.
     `on_run`: gets the name of the model and the seconds of each run.
     """
 
     def __init__(
-        self, threads: int, most_queued: int = 64, *,
+        self, threads: int, most_queued: int = 64, *, queue_seconds: float | None = None,
         batching_of: Callable[[Prediction], Batching | None] | None = None,
         on_run: Callable[[str, float], None] = lambda _name, _seconds: None,
     ) -> None:
-        self._most_pending = threads + most_queued
+        self._threads, self._most_pending, self._queue_seconds = threads, threads + most_queued, queue_seconds
+        self._limit = self._most_pending  # of pending predictions, by the measured time
+        self._interval: float | None = None  # seconds between the ends of runs
+        self._last_end = 0.0
         self._batching_of, self._on_run = batching_of, on_run
         self._executor = ThreadPoolExecutor(threads, "heald-serve-run")
         self._pending = 0
@@ -101,6 +111,8 @@ class Predictor:
                 raise Unavailable("the server is ending")
             if batching is None:
                 self._check_pending()
+            if not self._pending:
+                self._last_end = perf_counter()
             self._pending += 1
         try:
             future = self._executor.submit(self._run, prediction) if batching is None else self._batch(
@@ -111,14 +123,44 @@ class Predictor:
         future.add_done_callback(lambda _: self._forget())
         return future
 
+    def may_be_brief(self, lease: Lease) -> bool:
+        """True where a run of this version may be one for the caller's thread."""
+        if self._batching_of is not None or self._is_closed:
+            return False
+        return any(signature.times is not None and signature.times.has_brief for signature in
+                   lease.signatures.values())
+
+    def run_briefly(self, prediction: Prediction) -> Arrays | None:
+        """The outputs, by a run in the caller's thread, without limits; None for a run that may take longer than a
+        hand-over to a thread, and for inputs that do not fit. Raises the errors of the run."""
+        times = prediction.signature.times
+        if (times is None or self._batching_of is not None or self._is_closed
+                or prediction.inputs.keys() != prediction.signature.inputs.keys()
+                or not times.are_brief(prediction.inputs)):
+            return None
+        start = perf_counter()
+        outputs = run(prediction, is_limited=False)
+        seconds = perf_counter() - start
+        times.add(prediction.inputs, seconds if _size(outputs) <= LARGEST_BRIEF_BYTES else inf)
+        self._on_run(prediction.lease.name, seconds)
+        return outputs
+
     def check_room(self) -> None:
         """Raises Unavailable when a request would be refused. A front asks before it reads a body: in an overload most
         requests are refused, and each refusal takes time from the others."""
         if self._batching_of is None:
             self._check_pending()
 
+    @property
+    def most_pending(self) -> int:
+        return self._most_pending
+
+    def is_full(self) -> bool:
+        """True while a request would be refused."""
+        return self._batching_of is None and self._pending >= self._limit
+
     def _check_pending(self) -> None:
-        if self._pending >= self._most_pending:
+        if self._pending >= self._limit:
             raise Unavailable(f"{self._pending} requests run or wait already", hint="try again later")
 
     def _batch(self, batching: Batching, prediction: Prediction) -> Future[Arrays]:
@@ -130,10 +172,23 @@ class Predictor:
     def _forget(self) -> None:
         with self._lock:
             self._pending -= 1
+            self._measure_end(perf_counter())
+
+    def _measure_end(self, now: float) -> None:
+        """Adapt the limit to the time since the last end, a part of the mean."""
+        interval, self._last_end = now - self._last_end, now
+        self._interval = interval if self._interval is None else (
+            self._interval + (interval - self._interval) / AVERAGED_RUNS)
+        if self._queue_seconds is not None:
+            waiting = int(min(self._queue_seconds / max(self._interval, 1e-9), self._most_pending))
+            self._limit = min(self._most_pending, self._threads + waiting)
 
     def _run(self, prediction: Prediction) -> Arrays:
-        start = perf_counter()
+        start, times = perf_counter(), prediction.signature.times
+        cpu = thread_time()
         outputs = run(prediction)
+        if times is not None:
+            times.add(prediction.inputs, thread_time() - cpu)
         self._on_run(prediction.lease.name, perf_counter() - start)
         return outputs
 
@@ -144,9 +199,14 @@ class Predictor:
         self._executor.shutdown(cancel_futures=True)
 
 
-def run(prediction: Prediction) -> Arrays:
-    """Run a prediction in this thread. Raises typed errors alone."""
-    options = heald.RunOptions(timeout=prediction.check_time(), cancel=prediction.cancel)
+def _size(outputs: Arrays) -> int:
+    return sum([output.nbytes for output in outputs.values()])
+
+
+def run(prediction: Prediction, *, is_limited: bool = True) -> Arrays:
+    """Run a prediction in this thread, within its deadline and until its cancellation. Raises typed errors alone."""
+    timeout = prediction.check_time()
+    options = heald.RunOptions(timeout=timeout, cancel=prediction.cancel) if is_limited else None
     try:
         return prediction.signature.call(prediction.inputs, options)
     except HealdError:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from heald.errors import FailedPrecondition, HealdError, InvalidArgument
 from .access_log import access_writer
 from .batching import Batchers
 from .http.application import PROBES, Application
+from .http.direct import DirectAnswers
 from .http.guards import Guards
 from .http.listener import HttpListener, make_listener
 from .http.messages import Request, Response, Route, error_body
@@ -77,6 +79,7 @@ class ModelServer:
         self.batchers = Batchers(settings.batching, self.metrics, per_model=options[
             "enable_per_model_batching_parameters"])
         self.predictor = Predictor(options["rest_api_num_threads"], options["max_queued_requests"],
+                                   queue_seconds=(options["max_queue_time_in_ms"] or inf) / 1000,
                                    batching_of=self.batchers.of if settings.batching else None, on_run=self._record_run)
         self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending)]
         if shared is not None:
@@ -88,6 +91,9 @@ class ModelServer:
         self._lists = lists_of(OwnModels(self.manager))
         self.inference = Inference(self.manager, self.predictor, self._lists,
                                    may_control=options["allow_model_control"], shared=shared)
+        self._rest_api = RestApi(self.manager, self.predictor, self._conversions, seconds=settings.rest_seconds,
+                                 checks_methods=options["enable_signature_method_name_check"], metrics=self.metrics)
+        self._inference_api = InferenceApi(self.inference, self._conversions, seconds=settings.rest_seconds)
         self.grpc_server = self._make_grpc_server()
 
     @property
@@ -140,10 +146,6 @@ class ModelServer:
                 pause.wait(SLICE_SECONDS)
 
     def routes(self) -> Mapping[str, Route]:
-        rest_api = RestApi(self.manager, self.predictor, self._conversions, seconds=self.settings.rest_seconds,
-                       checks_methods=self.settings.options["enable_signature_method_name_check"],
-                       metrics=self.metrics)
-
         async def alive(_: Request) -> Response:
             return Response(200, b"ok\n", "text/plain")
 
@@ -160,8 +162,7 @@ class ModelServer:
                 return Response(400, error_body("Malformed request: the metrics take no query"))
             return Response(200, self.metrics.serving_text().encode(), "text/plain")
 
-        inference_api = InferenceApi(self.inference, self._conversions, seconds=self.settings.rest_seconds)
-        routes: dict[str, Route] = {"/v1/": rest_api, "/v2": inference_api, "/v2/": inference_api,
+        routes: dict[str, Route] = {"/v1/": self._rest_api, "/v2": self._inference_api, "/v2/": self._inference_api,
                                     "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
         if self.settings.options["page"]:
             page = PageApi(self.manager, self._runtime.host, self.settings.options, self._conversions)
@@ -169,6 +170,18 @@ class ModelServer:
         if self.settings.metrics_path is not None:
             routes[self.settings.metrics_path] = serving_metrics
         return routes
+
+    def _make_listener(self) -> HttpListener:
+        return make_http(self.application(), self.settings, self._direct_answers())
+
+    def _direct_answers(self) -> DirectAnswers | None:
+        """The direct way, where no option asks for more of each answer."""
+        options = self.settings.options
+        if options["access_log"] != "none" or options["rest_api_enable_cors_support"]:
+            return None
+        guards = Guards(self.settings.allowed_hosts, self.settings.token)
+        return DirectAnswers({b"/v1": self._rest_api.answer_directly, b"/v2": self._inference_api.answer_directly},
+                             guards, self.predictor.most_pending, self.predictor.is_full, self._rest_api.count_refusal)
 
     def application(self) -> Application:
         options = self.settings.options
@@ -208,7 +221,7 @@ class ModelServer:
     def _start_fronts(self) -> HttpListener:
         """Start gRPC, and return the listener for HTTP. Both begin to drain at one time."""
         self._start_grpc()
-        self.listener = make_http(self.application(), self.settings)
+        self.listener = self._make_listener()
         if self.grpc_server is not None:
             self.listener.on_end = self.grpc_server.begin_end
         return self.listener
@@ -251,7 +264,9 @@ def _manager_thread(manager: ModelManager, settings: Settings, report: Report) -
                          config_seconds=options["model_config_file_poll_wait_seconds"] if file else 0)
 
 
-def make_http(application: Application, settings: Settings) -> HttpListener:
+def make_http(
+    application: Application, settings: Settings, answer_directly: DirectAnswers | None = None
+) -> HttpListener:
     """The listener of an application, with the limits of these settings."""
     options = settings.options
     context = None
@@ -261,4 +276,4 @@ def make_http(application: Application, settings: Settings) -> HttpListener:
         context = server_context(settings.tls)
     limits = ConnectionLimits(options["max_connections"], options["request_read_timeout_in_ms"] / 1000)
     return make_listener(application, limits, drain_seconds=max(1, -(-options["drain_timeout_in_ms"] // 1000)),
-                         context=context)
+                         context=context, answer_directly=answer_directly)

@@ -162,7 +162,8 @@ def _check(options: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     for name in ("workers", "rest_api_num_threads", "max_connections", "max_body_bytes", "request_read_timeout_in_ms"):
         if options[name] < 1:
             raise InvalidArgument(f"--{name} is {options[name]}, not 1 or more")
-    for name in (*names, "max_queued_requests", "max_num_load_retries", "num_load_threads", "drain_timeout_in_ms"):
+    for name in (*names, "max_queued_requests", "max_queue_time_in_ms", "max_num_load_retries", "num_load_threads",
+                 "drain_timeout_in_ms"):
         if options[name] < 0:
             raise InvalidArgument(f"--{name} is {options[name]}, not 0 or more")
     if options["workers"] > MOST_WORKERS:

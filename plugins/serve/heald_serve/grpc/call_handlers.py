@@ -20,13 +20,15 @@ from heald.errors import HealdError, InvalidArgument, typed_error
 
 from ..http.guards import Guards
 from ..messages import message_class
-from .services import SERVICES, Signature
+from .services import INFERENCE, SERVICES, SERVING, Signature
 
 LONGEST_ERROR_BYTES = 1024
 LARGEST_ON_LOOP_BYTES = 64 << 10
 COUNTED_FROM_BYTES = 64 << 10  # a smaller message costs less than its counting
 STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
 UNGUARDED = ("grpc.health.",)
+RUNS = frozenset({f"{SERVING}.{name}Request" for name in ("Predict", "Classification", "Regression", "MultiInference")}
+                 | {f"{INFERENCE}.ModelInferRequest"})
 
 
 class RpcCall(NamedTuple):
@@ -43,11 +45,20 @@ class RpcCall(NamedTuple):
 Method = Callable[[Any, RpcCall], Any]  # to an awaitable of a message, or an asynchronous iterator of messages
 
 
-class CallHandlers:
-    """Makes the handlers of services. `memory`: the budget, with `take` and `give_back`."""
+def _have_room() -> None:
+    """A call that runs nothing has always room."""
 
-    def __init__(self, guards: Guards, memory: Any, conversions: Executor) -> None:
-        self._guards, self._memory, self._conversions = guards, memory, conversions
+
+class CallHandlers:
+    """Makes the handlers of services. `memory`: the budget, with `take` and `give_back`.
+
+    `check_room` raises Unavailable while runs would be refused: a call of RUNS is then refused before it is parsed.
+    """
+
+    def __init__(
+        self, guards: Guards, memory: Any, conversions: Executor, check_room: Callable[[], None] = _have_room
+    ) -> None:
+        self._guards, self._memory, self._conversions, self._check_room = guards, memory, conversions, check_room
 
     def of_service(self, service: str, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
         handlers = {name: self._handler(service, SERVICES[service][name], method) for name, method in methods.items()}
@@ -59,12 +70,17 @@ class CallHandlers:
             return grpc.stream_stream_rpc_method_handler(self._stream(signature, method, needs_token=needs_token))
         if signature.gives_stream:
             return grpc.unary_stream_rpc_method_handler(self._watch(signature, method, needs_token=needs_token))
-        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token))
+        check_room = self._check_room if signature.request in RUNS else _have_room
+        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token,
+                                                               check_room=check_room))
 
-    def _unary(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+    def _unary(
+        self, signature: Signature, method: Method, *, needs_token: bool, check_room: Callable[[], None]
+    ) -> Any:
         async def handle(data: bytes, context: Any) -> bytes:
             try:
                 self._check_caller(context, needs_token=needs_token)
+                check_room()
                 with self.counted(data):
                     call = self._call_of(data, context)
                     message = await call.convert(len(data), partial(parse_request, signature.request, data))
@@ -111,6 +127,8 @@ class CallHandlers:
         return handle
 
     def _check_caller(self, context: Any, *, needs_token: bool) -> None:
+        if self._guards.are_open:
+            return
         headers = {name.encode(): value if isinstance(value, bytes) else value.encode()
                    for name, value in context.invocation_metadata() or ()}
         refusal = self._guards.refusal(headers, is_open=not needs_token)

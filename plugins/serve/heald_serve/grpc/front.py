@@ -48,7 +48,7 @@ def make_grpc_server(
         services[HEALTH_SERVICE] = Health(manager.is_ready, ending).methods()
     reflection = Reflection([*services, REFLECTION_SERVICE, OLD_REFLECTION_SERVICE]).methods()
     services |= {REFLECTION_SERVICE: reflection, OLD_REFLECTION_SERVICE: reflection}
-    handlers = CallHandlers(Guards(None, settings.token), memory, conversions)
+    handlers = CallHandlers(Guards(None, settings.token), memory, conversions, predictor.check_room)
     return GrpcServer([handlers.of_service(name, methods) for name, methods in services.items()], GrpcSettings(
         settings.host, settings.grpc_port, options["grpc_socket_path"], options["grpc_channel_arguments"], settings.tls,
         options["max_connections"], options["drain_timeout_in_ms"] / 1000, memory.limit,

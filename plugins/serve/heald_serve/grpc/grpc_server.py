@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,6 +18,9 @@ from heald.errors import InvalidArgument, Unavailable
 from ..settings import TlsTexts
 
 LARGEST_MESSAGE_BYTES = (1 << 31) - 1
+# Calls that this process has not yet taken: gRPC's core refuses more and more of them between these numbers, without a
+# step in Python.
+PENDING_CALLS, FIRST_REFUSED_CALLS, LAST_PENDING_CALLS = "grpc.server.max_pending_requests", 256, 1024
 
 
 class GrpcSettings(NamedTuple):
@@ -49,6 +52,16 @@ def channel_arguments(text: str) -> list[tuple[str, Any]]:
             raise InvalidArgument(f"--grpc_channel_arguments has '{part}', a number beyond 32 bits")
         arguments.append((name.strip(), int(value) if is_number else value))
     return arguments
+
+
+def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, which takes a third less time for a call; None, for the standard one, where it is not installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 class GrpcServer:
@@ -94,7 +107,8 @@ class GrpcServer:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+                runner.run(self._serve())
         finally:
             self._is_started.set()
 
@@ -115,7 +129,8 @@ class GrpcServer:
     def _options(self) -> list[tuple[str, Any]]:
         most_bytes = min(self._settings.memory_limit or LARGEST_MESSAGE_BYTES, LARGEST_MESSAGE_BYTES)
         return [("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", int(self._settings.is_port_shared)), *channel_arguments(self._settings.arguments)]
+                ("grpc.so_reuseport", int(self._settings.is_port_shared)), (PENDING_CALLS, FIRST_REFUSED_CALLS),
+                (f"{PENDING_CALLS}_hard_limit", LAST_PENDING_CALLS), *channel_arguments(self._settings.arguments)]
 
     def _bind(self, server: Any) -> None:
         settings = self._settings

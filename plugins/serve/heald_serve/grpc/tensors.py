@@ -6,7 +6,9 @@ option asks for that. Floats and booleans enter the typed field as packed bytes,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from heald.errors import HealdError, InvalidArgument
 _PACKED_FIELDS = {"float32": 5, "float64": 6, "complex64": 9, "bool": 11, "complex128": 12}
 _WIDE_FIELDS = {"int64": "int64_val", "uint32": "uint32_val", "uint64": "uint64_val"}
 _HALVES = ("float16", "bfloat16")
+LARGEST_PLAIN_BYTES = 64 << 10
+_PLAIN_TYPES = {} if sys.byteorder == "big" else {dtypes.named(name).number: np.dtype(name) for name in (
+    "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 _TENSOR_CONTENT, _STRINGS, _FLOAT8 = 4, 8, 18
 
 
@@ -25,11 +30,28 @@ def read_tensors(messages: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tensor(message: Any, name: str) -> Any:
+    array = _plain_tensor(message)
+    if array is not None:
+        return array
     raw = message.SerializeToString()
     try:
         return TensorValue.read(raw, 0, len(raw)).array()
     except HealdError as error:
         raise InvalidArgument(f"tensor parsing error: {name}: {error}") from None
+
+
+def _plain_tensor(message: Any) -> Any | None:
+    """The array of a small tensor of raw numbers, as clients write most; None for any other.
+
+    It is a copy, since a run converts an array that cannot be written.
+    """
+    content, dtype = message.tensor_content, _PLAIN_TYPES.get(message.dtype)
+    if dtype is None or not 0 < len(content) <= LARGEST_PLAIN_BYTES or message.tensor_shape.unknown_rank:
+        return None
+    shape = [dim.size for dim in message.tensor_shape.dim]
+    if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(content):
+        return None
+    return np.frombuffer(content, dtype).reshape(shape).copy()
 
 
 def write_tensor(message: Any, array: Any, *, as_content: bool = False) -> None:

@@ -23,6 +23,11 @@ class Guards:
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._token = token.encode()
 
+    @property
+    def are_open(self) -> bool:
+        """True where no request is refused."""
+        return self._hosts is None and not self._token
+
     def refusal(self, headers: Mapping[bytes, bytes], *, is_open: bool = False) -> HealdError | None:
         """The reason why this request is refused, or None. An open path needs no token."""
         host = headers.get(b"host", b"").decode("latin-1").lower()

@@ -5,7 +5,10 @@ uvicorn raises the signal again after its end; the process would die before its 
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +18,11 @@ from typing import Any
 
 import uvicorn
 
+from .direct import DirectAnswers
 from .ports import BACKLOG
 from .protocol import ConnectionLimits, LimitedProtocol
 
+MOST_ACCEPTED = 64  # at a time; other processes may share the socket
 KEEP_ALIVE_SECONDS = 75
 
 
@@ -35,6 +40,41 @@ class HttpListener(uvicorn.Server):
             self.on_end()
         await super().shutdown(sockets)
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._sockets: Sequence[socket.socket] = ()
+        self._accepting: set[asyncio.Task[Any]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._sockets = sockets or ()
+
+    def accept_waiting(self) -> None:
+        """Accept connections of the backlog, MOST_ACCEPTED of each socket."""
+        if self.should_exit:
+            return
+        loop = asyncio.get_running_loop()
+        for listener in self._sockets:
+            for _ in range(MOST_ACCEPTED):
+                try:
+                    connection, _ = listener.accept()
+                except OSError:  # none waits, or the process has too many files
+                    break
+                connection.setblocking(False)
+                task = loop.create_task(self._begin_connection(loop, connection))
+                self._accepting.add(task)
+                task.add_done_callback(self._accepting.discard)
+
+    async def _begin_connection(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+        try:
+            await loop.connect_accepted_socket(self._make_protocol, connection, ssl=self.config.ssl)
+        except (OSError, ssl.SSLError):  # the client is gone
+            connection.close()
+
+    def _make_protocol(self) -> Any:
+        make: Any = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
@@ -49,13 +89,18 @@ class HttpListener(uvicorn.Server):
 
 
 def make_listener(
-    application: Any, limits: ConnectionLimits, *, drain_seconds: int, context: SSLContext | None = None
+    application: Any, limits: ConnectionLimits, *, drain_seconds: int, context: SSLContext | None = None,
+    answer_directly: DirectAnswers | None = None,
 ) -> HttpListener:
     """The listener of an application. `context` has it speak TLS."""
     config = uvicorn.Config(
-        application, http=partial(LimitedProtocol, limits=limits), ws="none", lifespan="off",  # type: ignore[arg-type]
+        application, ws="none", lifespan="off",
+        http=partial(LimitedProtocol, limits=limits, answer_directly=answer_directly),  # type: ignore[arg-type]
         log_config=None, access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=drain_seconds)
     config.load()
     config.ssl = context
-    return HttpListener(config)
+    listener = HttpListener(config)
+    if answer_directly is not None:
+        answer_directly.on_long_turn = listener.accept_waiting
+    return listener

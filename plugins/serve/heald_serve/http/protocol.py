@@ -10,6 +10,8 @@ client that does not read its answer. A connection is here in one of three state
 A reading connection that is too late gets the status 408, or ends when its answer has begun. A refused one stays for a
 moment, and what it sends is dropped. One that does not read
 ends. A request is told of the end of its connection by the callbacks in its scope.
+
+A request that `answer_directly` answers never reaches uvicorn: it arrives and is answered while the connection waits.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from .direct import DirectAnswers
 
 LINGER_SECONDS = 1.0
 ON_DISCONNECT = "heald.on_disconnect"  # in the scope's extensions: a list of functions
@@ -32,9 +36,13 @@ class ConnectionLimits(NamedTuple):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    def __init__(self, *args: Any, limits: ConnectionLimits, **keywords: Any) -> None:
+    def __init__(
+        self, *args: Any, limits: ConnectionLimits, answer_directly: DirectAnswers | None = None, **keywords: Any
+    ) -> None:
         super().__init__(*args, **keywords)
         self._limits = limits
+        self._answer_directly = answer_directly
+        self._last_direct_answer = 0.0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._is_refused = False
@@ -63,12 +71,41 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused or self.transport.is_closing():
             return
+        if self._answer_directly is not None and self._is_between_requests():
+            answer = self._answer_directly(data, self.server_state.default_headers)
+            if answer is not None:
+                self._send_directly(answer)
+                return
         milestones = self._milestones
         super().data_received(data)
         if self._is_in_head and self._milestones == milestones:
             self._head_bytes += len(data)
             if self._head_bytes > self._limits.head_bytes and not self.transport.is_closing():
                 self._refuse(431, "the head of the request is too large")
+
+    def _is_between_requests(self) -> bool:
+        """True where a new piece of data begins a request, and its answer can be written."""
+        return (self._is_in_head and not self._head_bytes and not self.flow.write_paused
+                and (self.cycle is None or self.cycle.response_complete))
+
+    def _send_directly(self, answer: bytes) -> None:
+        self._end_reading()
+        self.server_state.total_requests += 1
+        self._last_direct_answer = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._wait_for_request(self.timeout_keep_alive)
+        self.transport.write(answer)
+
+    def _wait_for_request(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection that has waited for its time. A direct answer leaves the timer alone, so it may be early."""
+        seconds = self._last_direct_answer + self.timeout_keep_alive - self.loop.time()
+        if seconds > 0:
+            self._wait_for_request(seconds)
+        else:
+            super().timeout_keep_alive_handler()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -39,10 +40,19 @@ def load_version(
     model_path = model_in(path)
     owner.host.memory.ask(_bytes_of(model_path), f"loading {path}")
     tags = set(settings.tags) if _is_saved_model(model_path) else None
-    signatures = signatures_of(heald.load(model_path, config=owner, device=settings.device, tags=tags))
+    model = heald.load(model_path, config=owner, device=settings.device, tags=tags)
+    signatures = signatures_of(model, partial(_is_stateful, owner.host.registries.ops))
     if settings.warmup_runs:
         _warm_up(path, signatures, settings.warmup_runs, metrics or Metrics())
     return signatures
+
+
+def _is_stateful(ops: Any, name: str) -> bool:
+    """An op that no plugin brings may do anything."""
+    try:
+        return bool(ops.get(name).stateful)
+    except NotFound:
+        return True
 
 
 def _warm_up(path: Path, signatures: Mapping[str, ServedSignature], runs: int, metrics: Metrics) -> None:

@@ -7,31 +7,52 @@ from typing import Any, NamedTuple
 
 import heald
 from heald.api import TensorInfo
-from heald.errors import InvalidArgument
+from heald.errors import HealdError, InvalidArgument
+
+from ..brief_runs import RunTimes, may_be_brief
 
 DEFAULT_SIGNATURE = "serving_default"
 PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress"))
 
 
 class ServedSignature(NamedTuple):
-    """A signature. `call(inputs, options)` takes arrays by name, and returns arrays by name."""
+    """A signature. `call(inputs, options)` takes arrays by name, and returns arrays by name.
+
+    `times`: of its runs; None for a signature that runs in threads alone.
+    """
 
     name: str
     method: str
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
     call: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
+    times: RunTimes | None = None
 
 
-def signatures_of(model: Any) -> dict[str, ServedSignature]:
+def signatures_of(model: Any, is_stateful: Callable[[str], bool] = lambda _: True) -> dict[str, ServedSignature]:
     """The signatures of a loaded model by name. A model without signatures has one, the default.
 
     Tensors have the names of the file where it declares signatures, as metadata of TensorFlow Serving show them.
+    `is_stateful` tells it of an op.
     """
     source = getattr(model, "source", None)
     declared = {} if source is None else source.describe().signatures
     loaded = model.signatures or {DEFAULT_SIGNATURE: model}
-    return {name: _served_signature(name, signature, declared.get(name)) for name, signature in loaded.items()}
+    may_run_briefly = _may_run_briefly(model, is_stateful)
+    return {name: _served_signature(name, signature, declared.get(name))._replace(
+        times=RunTimes() if may_run_briefly else None) for name, signature in loaded.items()}
+
+
+def _may_run_briefly(model: Any, is_stateful: Callable[[str], bool]) -> bool:
+    """True for a graph on the CPU whose runs take a time that its inputs' shapes decide."""
+    if not isinstance(model, heald.Model):
+        return False
+    try:
+        return may_be_brief(model.graph, is_stateful) and all(
+            not assignment.device or assignment.device.startswith("CPU")
+            for assignment in model.placement().values())
+    except HealdError:
+        return False
 
 
 def _served_signature(name: str, signature: Any, declared: Any) -> ServedSignature:
@@ -48,8 +69,8 @@ def _call_of(signature: Any) -> Callable[[Mapping[str, Any], Any], Mapping[str, 
     input_names, output_names = tuple(signature.inputs), tuple(signature.outputs)
 
     def call(inputs: Mapping[str, Any], options: Any) -> Mapping[str, Any]:
-        results = signature(*[inputs[name] for name in input_names], options=heald.RunOptions() if options is None
-                            else options)
+        arrays = [inputs[name] for name in input_names]
+        results = signature(*arrays) if options is None else signature(*arrays, options=options)
         return {output_names[0]: results} if len(output_names) == 1 else results
 
     return call

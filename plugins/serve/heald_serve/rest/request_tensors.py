@@ -100,7 +100,7 @@ def regular_array(value: Any, dtype: DType) -> Any | None:
     flat = [value]
     while flat and isinstance(flat[0], list):
         length = len(flat[0])
-        if len(shape) == MOST_DIMS or any(type(row) is not list or len(row) != length for row in flat):
+        if len(shape) == MOST_DIMS or set(map(type, flat)) != {list} or set(map(len, flat)) != {length}:
             return None
         shape.append(length)
         flat = list(chain.from_iterable(flat))

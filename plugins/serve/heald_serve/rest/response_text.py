@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from heald.api import dtypes
 from heald.errors import InvalidArgument
 
 Arrays = Mapping[str, Any]
-_DIGITS = {"float32": 9, "float64": 17}
+_DIGITS = {np.dtype(np.float32): 9, np.dtype(np.float64): 17}
 _SPECIAL = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -79,7 +80,7 @@ def _nest(texts: list[str], shape: Sequence[int], depth: int) -> list[str]:
     """Join the texts of elements into lists, from the innermost dimension outwards to `depth`."""
     for at in range(len(shape) - 1, depth - 1, -1):
         length = shape[at]
-        count = int(np.prod(shape[:at], dtype=np.int64))
+        count = prod(shape[:at])
         texts = [f"[{', '.join(texts[row * length : (row + 1) * length])}]" for row in range(count)]
     return texts
 
@@ -88,7 +89,7 @@ def _element_texts(name: str, array: Any) -> list[str]:
     """The texts of all elements, flat. Raises InvalidArgument for an element type that JSON cannot hold."""
     flat = array.reshape(-1)
     kind = array.dtype.kind
-    if array.dtype.name in _DIGITS:
+    if array.dtype in _DIGITS:
         return float_texts(flat)
     if kind in "iu" and array.dtype.fields is None and array.dtype.names is None and array.dtype.isbuiltin:
         return list(map(str, flat.tolist()))
@@ -112,13 +113,12 @@ def float_texts(flat: Any) -> list[str]:
     if not flat.size:
         return []
     values = tuple(flat.tolist())
-    texts = (" ".join(["%g"] * len(values)) % values).split(" ")
-    with np.errstate(over="ignore"):
-        differs = (np.array(texts, np.float64).astype(flat.dtype) != flat) & (flat == flat)
+    texts = ("%g " * len(values) % values).split()
+    differs = (np.array(list(map(float, texts)), flat.dtype) != flat) & (flat == flat)
     indices = np.flatnonzero(differs).tolist()
     if indices:
-        exact = " ".join([f"%.{_DIGITS[flat.dtype.name]}g"] * len(indices)) % tuple(values[i] for i in indices)
-        for at, text in zip(indices, exact.split(" "), strict=True):
+        exact = f"%.{_DIGITS[flat.dtype]}g " * len(indices) % tuple([values[i] for i in indices])
+        for at, text in zip(indices, exact.split(), strict=True):
             texts[at] = text
     return [text if "." in text or "e" in text else _SPECIAL.get(text, f"{text}.0") for text in texts]
 

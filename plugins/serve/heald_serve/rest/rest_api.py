@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from heald.errors import HealdError, InvalidArgument
 
@@ -61,6 +62,39 @@ class RestApi:
         finally:
             if call is not None:
                 self._record(call, code, perf_counter() - start)
+
+    def answer_directly(self, target: str, _: Mapping[bytes, bytes], body: bytes) -> Response | None:
+        """The answer of a prediction whose run is brief. None for any other request, and for one that fails: the
+        ordinary way answers it."""
+        start = perf_counter()
+        if len(body) > LARGEST_ON_LOOP_BYTES:
+            return None
+        try:
+            call = parse_path("POST", target)
+            answer = self._predict_directly(call, body) if call.verb == "predict" else None
+        except HealdError:
+            return None
+        if answer is None:
+            return None
+        self._record(call, 0, perf_counter() - start)
+        return Response(200, answer, model=call.name)
+
+    def _predict_directly(self, call: Call, body: bytes) -> bytes | None:
+        with self._manager.find(call.name, call.version, call.label) as lease:
+            if not self._predictor.may_be_brief(lease):
+                return None
+            document = parse_object(body)
+            signature = _signature(lease, signature_name(document))
+            inputs, are_rows = request_tensors(document, signature.inputs)
+            outputs = self._predictor.run_briefly(Prediction(lease, signature, inputs))
+            if outputs is None:
+                return None
+            return rows_body(outputs) if are_rows else columns_body(outputs)
+
+    def count_refusal(self, target: str) -> None:
+        """Count a request that was refused before it was read."""
+        name = unquote(target.split("/", 3)[3].partition("/")[0].partition(":")[0])
+        self._metrics.request_count.add(name if self._manager.has(name) else "", "UNAVAILABLE")
 
     def _record(self, call: Call, code: int, seconds: float) -> None:
         known_name = call.name if self._manager.has(call.name) else ""  # a stranger's names would fill the memory

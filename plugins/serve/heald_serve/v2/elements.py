@@ -16,6 +16,7 @@ from heald.errors import InvalidArgument, Unimplemented
 from ..rest.request_tensors import to_tensor
 from ..rest.response_text import float_texts, string_text
 
+LARGEST_COPIED_BYTES = 64 << 10
 _LENGTH_BYTES = 4
 MOST_DIMS = 64  # of an array of NumPy
 Shape = Sequence[int]
@@ -38,7 +39,8 @@ def from_raw(name: str, data: bytes | memoryview, dtype: DType, shape: Shape) ->
                               f"{count * dtype.itemsize}")
     if dtype is dtypes.bool_:
         return (np.frombuffer(data, np.uint8) != 0).reshape(shape)
-    return np.frombuffer(data, dtype.numpy.newbyteorder("<")).reshape(shape)
+    array = np.frombuffer(data, dtype.numpy.newbyteorder("<")).reshape(shape)
+    return array.copy() if len(data) <= LARGEST_COPIED_BYTES else array  # a run converts an array that is not writable
 
 
 def _strings(name: str, data: bytes, count: int) -> Any:

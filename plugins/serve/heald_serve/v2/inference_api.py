@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import unquote
 
-from heald.errors import InvalidArgument, Unimplemented
+from heald.errors import HealdError, InvalidArgument, Unimplemented
 
 from ..http.messages import Request, Response
 from ..rest.json_text import parse_object
@@ -31,6 +31,7 @@ from .model_documents import server_document
 LARGEST_ON_LOOP_BYTES = 64 << 10
 BINARY_TYPE = "application/octet-stream"
 _MODEL = r"/v2/models/(?P<name>[^/]+)(?:/versions/(?P<version>[^/]+))?"
+_INFER = re.compile(_MODEL + "/infer")
 _UNSERVED = re.compile(r"/v2(/models/[^/]+)?/(systemsharedmemory|cudasharedmemory|trace|logging)(/.*)?")
 
 
@@ -64,6 +65,22 @@ class InferenceApi:
         if _UNSERVED.fullmatch(path):
             raise Unimplemented("shared memory, traces and logs are not served")
         raise InvalidArgument(f"Malformed request: {request.method} {request.target}")
+
+    def answer_directly(self, target: str, headers: Mapping[bytes, bytes], body: bytes) -> Response | None:
+        """The answer of an inference whose run is brief. None for any other request, and for one that fails: the
+        ordinary way answers it."""
+        match = _INFER.fullmatch(target)
+        if match is None or len(body) > LARGEST_ON_LOOP_BYTES:
+            return None
+        name, version = unquote(match["name"]), unquote(match["version"] or "")
+        try:
+            parsed = parse_body(body, headers.get(LENGTH_HEADER))
+            call = InferCall(name, version, parsed.parameters.get(SIGNATURE_PARAMETER, ""),
+                             partial(read_inputs, parsed), [*parsed.binary_outputs])
+            result = self._inference.infer_directly(call, lambda outputs: write_outputs(outputs, parsed))
+        except HealdError:
+            return None
+        return None if result is None else _answer(result.name, result.version, parsed, result.answer)
 
     async def _describe_server(self, _: Request) -> Response:
         return _document(server_document())
@@ -106,6 +123,7 @@ class InferenceApi:
         return _document({})
 
     async def _infer(self, request: Request, name: str, version: str) -> Response:
+        self._inference.check_room()
         packed = await request.body()
         convert = partial(self._convert, len(packed))
         if b"deflate" in request.headers.get(b"content-encoding", b"").lower():

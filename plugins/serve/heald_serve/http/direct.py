@@ -1,0 +1,117 @@
+"""Requests that are answered without a task: a whole POST in one piece of data, for a route that needs no thread.
+
+A task, its events and messages cost more than a small model's run. `DirectAnswers` reads such a request itself. Its
+grammar is narrower than HTTP's: it returns None for anything unusual, and uvicorn's parser reads that as ever.
+
+It also sheds load. Requests that wait for this event loop are in the sockets, where no queue counts them. A turn of the
+loop reads all sockets that are ready, so a request waits as long as the turn lasts. A turn that has answered
+`most_requests` and lasts for TURN_SECONDS refuses the rest of its requests, before they are parsed. So the loop comes
+around, and a refusal costs a few microseconds. uvloop accepts one connection in a turn; so `on_long_turn` is called,
+which accepts those that wait in the backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from .guards import Guards
+from .messages import Headers, Response, error_body
+
+TURN_SECONDS = 0.05
+LONG_TURN_REQUESTS = 4
+LARGEST_HEAD_BYTES = 8 << 10
+# Headers that change the reading of a request, or its answer.
+UNUSUAL = frozenset({b"transfer-encoding", b"content-encoding", b"expect", b"upgrade", b"connection", b"x-request-id",
+                     b"traceparent"})
+_START = re.compile(rb"POST (/v[12]/models/[\x21-\x7e]+) HTTP/1\.1\r\n")
+_FIELDS = re.compile(rb"(?:[A-Za-z0-9-]+:[\x20-\x7e]*\r\n)+")
+
+DirectRoute = Callable[[str, Headers, bytes], Response | None]
+
+
+class DirectAnswers:
+    """The answers of one event loop.
+
+    `routes`: by prefix; each returns None for a request that needs a task. `is_full`: True while requests of the
+    threads would be refused. `on_refusal` gets the target of each refused request.
+    """
+
+    def __init__(
+        self, routes: Mapping[bytes, DirectRoute], guards: Guards, most_requests: int, is_full: Callable[[], bool],
+        on_refusal: Callable[[str], object],
+    ) -> None:
+        self._routes, self._guards, self._most_requests = routes, guards, most_requests
+        self._is_full, self._on_refusal = is_full, on_refusal
+        self._turn_start: float | None = None
+        self._answered = 0  # in this turn
+        self.on_long_turn: Callable[[], object] = lambda: None
+
+    def __call__(self, data: bytes, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
+        """The answer to a request, or None for one that needs a task."""
+        start = _START.match(data)
+        if start is None:
+            return None
+        end = data.find(b"\r\n\r\n", 0, LARGEST_HEAD_BYTES) + 4
+        if end < 4:
+            return None
+        route = self._routes.get(data[5:8])
+        headers = fields_of(data[start.end() : end - 2])
+        if route is None or headers is None or headers.get(b"content-length") != b"%d" % (len(data) - end):
+            return None
+        if self._guards.refusal(headers) is not None:
+            return None
+        target = start[1].decode("latin-1")
+        if self._is_late() or self._is_full():
+            self._on_refusal(target)
+            return written(REFUSAL, default_headers)
+        try:
+            response = route(target, headers, data[end:])
+        except Exception:  # noqa: BLE001 - the ordinary way meets the fault again, and tells it
+            return None
+        return None if response is None else written(response, default_headers)
+
+    def _is_late(self) -> bool:
+        """Count a request of this turn. True for one that the turn is too long for."""
+        now = monotonic()
+        if self._turn_start is None:
+            self._turn_start, self._answered = now, 0
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        self._answered += 1
+        return self._answered > self._most_requests and now - self._turn_start > TURN_SECONDS
+
+    def _end_turn(self) -> None:
+        self._turn_start = None
+        if self._answered >= LONG_TURN_REQUESTS:
+            self.on_long_turn()
+
+
+REFUSAL = Response(503, error_body("too many requests wait already; try again later"),
+                   headers=((b"retry-after", b"1"),))
+
+
+def fields_of(head: bytes) -> Headers | None:
+    """The fields of a head by lower-case name; None for a head with anything unusual."""
+    if _FIELDS.fullmatch(head) is None:
+        return None
+    headers: Headers = {}
+    lines = head.split(b"\r\n")
+    lines.pop()
+    for line in lines:
+        name, _, value = line.partition(b":")
+        headers[name.lower()] = value.strip(b" ")
+    return None if len(headers) < len(lines) or not headers.keys().isdisjoint(UNUSUAL) else headers
+
+
+def written(response: Response, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The bytes of an answer."""
+    parts = [STATUS_LINE[response.status], b"content-type: ", response.content_type.encode(), b"\r\ncontent-length: ",
+             b"%d\r\n" % len(response.body)]
+    for name, value in (*default_headers, *response.headers):
+        parts += (name, b": ", value, b"\r\n")
+    parts += (b"\r\n", response.body)
+    return b"".join(parts)
