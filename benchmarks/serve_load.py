@@ -209,10 +209,11 @@ def running(command: Sequence[str], ports: Sequence[int], log: Path) -> Iterator
 
 def takes_connections(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
+        with socket.create_connection(("127.0.0.1", port), 1) as connection:
+            own_port: int = connection.getsockname()[1]
     except OSError:
         return False
-    return True
+    return own_port != port  # a client may connect to itself while nothing listens
 
 
 def resident_bytes(process: int) -> int:

@@ -118,7 +118,7 @@ def serve_kserve(model: str, port: int, threads: int) -> None:
             y = run(x) if threads == 1 else await asyncio.to_thread(run, x)
             output = kserve.InferOutput("y", [*y.shape], "FP32")
             output.set_data_from_numpy(y, binary_data=True)
-            return kserve.InferResponse(payload.id, "m", [output])
+            return kserve.InferResponse(payload.id or "1", "m", [output])
 
     served = Served("m")
     served.load()
@@ -126,49 +126,25 @@ def serve_kserve(model: str, port: int, threads: int) -> None:
 
 
 def serve_mlserver(model: str, port: int, threads: int) -> None:
-    from mlserver import MLModel, MLServer
-    from mlserver.codecs import NumpyCodec
-    from mlserver.settings import ModelSettings, Settings
-
-    run, _ = make_run(model, threads)
-
-    class Served(MLModel):
-        async def load(self) -> bool:
-            return True
-
-        async def predict(self, payload: Any) -> Any:
-            from mlserver.types import InferenceResponse
-
-            x = NumpyCodec.decode_input(payload.inputs[0]).astype(np.float32, copy=False)
-            y = run(x) if threads == 1 else await asyncio.to_thread(run, x)
-            return InferenceResponse(model_name="m", outputs=[NumpyCodec.encode_output("y", y)])
+    from mlserver import MLServer
+    from mlserver.settings import ModelParameters, ModelSettings, Settings
+    from mlserver_peer import Served
 
     async def serve() -> None:
         settings = Settings(http_port=port, grpc_port=port + 1, metrics_endpoint=None, parallel_workers=0, debug=False,
                             host="127.0.0.1", access_log=False)
-        await MLServer(settings).start([ModelSettings(name="m", implementation=Served)])
+        parameters = ModelParameters(uri=model, extra={"threads": threads})
+        await MLServer(settings).start([ModelSettings(name="m", implementation=Served, parameters=parameters)])
 
     asyncio.run(serve())
 
 
 def serve_litserve(model: str, port: int, threads: int) -> None:
     import litserve
+    from litserve_peer import Served
 
-    class Served(litserve.LitAPI):
-        def setup(self, _: Any) -> None:
-            self.run, self.shape = make_run(model, threads)
-
-        def decode_request(self, request: Any, **_: Any) -> Any:
-            return rows_of(request["instances"], self.shape)
-
-        def predict(self, x: Any, **_: Any) -> Any:
-            return self.run(x)
-
-        def encode_response(self, y: Any, **_: Any) -> Any:
-            return {"predictions": y.tolist()}
-
-    litserve.LitServer(Served(), accelerator="cpu", timeout=30).run(port=port, log_level="error",
-                                                                     generate_client_file=False)
+    litserve.LitServer(Served(model, threads), accelerator="cpu", timeout=30).run(
+        port=port, log_level="error", generate_client_file=False)
 
 
 class NullProtocol(asyncio.Protocol):

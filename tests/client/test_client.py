@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import numpy as np
 import pytest
 from harness.serve_models import echo, infos, signature, start_server
+from heald.api import TensorInfo, TensorMetadata, dtypes
 from heald.errors import DataLoss
 from heald_client import ClientError, connect, connect_async
 from heald_client.messages import message_class
@@ -25,10 +26,16 @@ def fail(x):
     raise DataLoss("the model is broken")
 
 
+def info_of(name, dtype, shape):
+    return TensorInfo(f"{name}:0", TensorMetadata(dtype, shape))
+
+
 MODELS = {
     "F": signature(infos(x="float32"), infos(y="float32"), lambda x: 2 * x + 1)
     | signature(infos(x="float32"), infos(y="float32"), lambda x: -x, name="negate"),
     "T": signature(infos(a="int32", b="string"), infos(a="int32", b_bytes="string"), lambda a, b: (a, b)),
+    "S": signature({"a": info_of("a", dtypes.int32, (None, 3)), "b": info_of("b", dtypes.string, ())}, infos(c="int32"),
+                   lambda a, b: a),
     "broken": signature(infos(x="float32"), infos(y="float32"), fail),
     **{kind: echo(x=kind) for kind in (
         "float64", "int32", "uint8", "int16", "int8", "int64", "bool", "uint16", "float16", "uint32", "uint64",
@@ -64,6 +71,33 @@ def test_arrays_go_in_and_out(client):
     assert client.predict("F", {"x": np.zeros(0, "f4")})["y"].shape == (0,)
     assert client.predict("F", {"x": np.float32([1, 2, 3, 4])[::2]})["y"].tolist() == [3, 7]
     assert client.predict("F", {"x": np.float32([1, 2]).astype(">f4")})["y"].tolist() == [3, 5]
+
+
+def test_a_signature_is_described_with_types_and_shapes(client):
+    spec = client.describe("S", version=1)
+    assert {name: (tensor.dtype, tensor.shape) for name, tensor in spec.inputs.items()} == {
+        "a": (np.int32, (None, 3)), "b": (object, ())}
+    assert [*spec.outputs] == ["c"]
+    with pytest.raises(ClientError, match="NOT_FOUND"):
+        client.describe("none")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_signature_by_name_is_described_where_the_protocol_has_it(server, protocol):
+    with connect(address_of(server, protocol), protocol="v2" if "v2" in protocol else "serving") as client:
+        if "v2" in protocol:
+            with pytest.raises(ClientError, match="UNIMPLEMENTED"):
+                client.describe("F", signature="negate")
+            return
+        assert client.describe("F", signature="negate").inputs.keys() == {"x"}
+        with pytest.raises(ClientError, match="NOT_FOUND|DATA_LOSS"):
+            client.describe("F", signature="no")
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_a_shape_of_unknown_rank_is_described_as_none(server, protocol):
+    with connect(address_of(server, protocol)) as client:
+        assert client.describe("F").inputs["x"].shape is None
 
 
 def test_texts_and_bytes_come_back_as_bytes(client):

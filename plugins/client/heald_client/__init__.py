@@ -9,7 +9,8 @@ into ClientErrors. Only the two transports know a library of the network.
 Inference Protocol's. `http_transport`, `grpc_transport`: urllib3 and grpcio.
 """
 
+from .calls import SignatureSpec, TensorSpec
 from .client import AsyncClient, Client, connect, connect_async
 from .errors import ClientError
 
-__all__ = ["AsyncClient", "Client", "ClientError", "connect", "connect_async"]
+__all__ = ["AsyncClient", "Client", "ClientError", "SignatureSpec", "TensorSpec", "connect", "connect_async"]

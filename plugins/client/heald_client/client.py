@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from .calls import Arrays, PredictCall, ServerProtocol
+from .calls import Arrays, DescribeCall, PredictCall, ServerProtocol, SignatureSpec
 from .errors import ClientError
 
 SCHEMES = ("http", "https", "grpc", "grpcs")
@@ -34,6 +34,16 @@ class Client:
         `version`: None for the highest. `signature`: "" for the default. `outputs`: none for all. `timeout`: seconds.
         """
         return self._protocol.predict(PredictCall(model, inputs, version, signature, outputs, timeout))
+
+    def describe(
+        self, model: str, *, version: int | None = None, signature: str = "",
+        timeout: float | None = DEFAULT_SECONDS,
+    ) -> SignatureSpec:
+        """The inputs and outputs of a signature, with their types and shapes. Raises ClientError.
+
+        The Open Inference Protocol describes the default signature alone.
+        """
+        return self._protocol.describe(DescribeCall(model, version, signature, timeout))
 
     def is_ready(self, model: str, *, timeout: float | None = DEFAULT_SECONDS) -> bool:
         """True for a model with a version that serves. Raises ClientError when the server does not answer."""

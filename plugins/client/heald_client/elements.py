@@ -42,6 +42,11 @@ def numpy_type(key: str | int) -> Any:
     return np.dtype(name)
 
 
+def static_shape(sizes: Sequence[int]) -> tuple[int | None, ...]:
+    """The shape of sizes in which less than 0 is an unknown one."""
+    return tuple(None if size < 0 else size for size in sizes)
+
+
 def to_array(value: Any, name: str) -> Any:
     """The array of an input: texts become bytes in an object array. Raises ClientError for an odd element type."""
     try:

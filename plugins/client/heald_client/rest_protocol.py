@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from .calls import Arrays, PredictCall
-from .elements import numpy_type, object_array, to_array
+from .calls import Arrays, DescribeCall, PredictCall, SignatureSpec, TensorSpec
+from .elements import numpy_type, object_array, static_shape, to_array
 from .errors import ClientError
 from .http_transport import HttpTransport, parse_json
 
@@ -57,13 +57,29 @@ class RestProtocol:
     def _output_types(self, call: PredictCall, *, is_known: bool) -> Mapping[str, str]:
         key = (call.model, call.version, call.signature or DEFAULT_SIGNATURE)
         if not is_known or key not in self._types:
-            answer = self._transport.ask_well("GET", f"{_path(call.model, call.version)}/metadata", None, call.timeout)
+            definition = self._definition(call)
             try:
-                signature = parse_json(answer.body)["metadata"]["signature_def"]["signature_def"][key[2]]
-                self._types[key] = {name: info["dtype"] for name, info in signature["outputs"].items()}
+                self._types[key] = {name: info["dtype"] for name, info in definition["outputs"].items()}
             except (KeyError, TypeError, AttributeError):
-                raise ClientError("DATA_LOSS", f"the metadata have no signature '{key[2]}'") from None
+                raise ClientError("DATA_LOSS", f"the metadata of signature '{key[2]}' have no outputs") from None
         return self._types[key]
+
+    def _definition(self, call: PredictCall | DescribeCall) -> Any:
+        """The metadata of a signature."""
+        name = call.signature or DEFAULT_SIGNATURE
+        answer = self._transport.ask_well("GET", f"{_path(call.model, call.version)}/metadata", None, call.timeout)
+        try:
+            return parse_json(answer.body)["metadata"]["signature_def"]["signature_def"][name]
+        except (KeyError, TypeError):
+            raise ClientError("DATA_LOSS", f"the metadata have no signature '{name}'") from None
+
+    def describe(self, call: DescribeCall) -> SignatureSpec:
+        definition = self._definition(call)
+        try:
+            return SignatureSpec(*({name: TensorSpec(numpy_type(info["dtype"]), _shape_of(info["tensor_shape"]))
+                                    for name, info in definition[side].items()} for side in ("inputs", "outputs")))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ClientError("DATA_LOSS", f"the metadata have another form: {error!r}") from None
 
     def is_ready(self, model: str, timeout: float | None) -> bool:
         answer = self._transport.ask("GET", _path(model, None), None, timeout)
@@ -80,6 +96,12 @@ class RestProtocol:
 def _path(model: str, version: int | None) -> str:
     path = f"/v1/models/{quote(model, safe='')}"
     return path if version is None else f"{path}/versions/{version}"
+
+
+def _shape_of(shape: Any) -> tuple[int | None, ...] | None:
+    if shape.get("unknown_rank"):
+        return None
+    return static_shape([int(dim["size"]) for dim in shape.get("dim", [])])
 
 
 def _to_json(array: Any) -> Any:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .calls import Arrays, PredictCall
-from .elements import NUMBERS, STRING_NUMBER, numpy_type, object_array, to_array
+from .calls import Arrays, DescribeCall, PredictCall, SignatureSpec, TensorSpec
+from .elements import NUMBERS, STRING_NUMBER, numpy_type, object_array, static_shape, to_array
 from .errors import ClientError
 from .grpc_transport import GrpcTransport
-from .messages import message_class
+from .messages import message_class, parse_message
 
 _PACKAGE = "tensorflow.serving"
 AVAILABLE = 30
+SIGNATURE_DEF, DEFAULT_SIGNATURE = "signature_def", "serving_default"
 # The typed field of a type by its number; int_val holds the others.
 _FIELDS = {1: "float_val", 2: "double_val", STRING_NUMBER: "string_val", 8: "scomplex_val", 9: "int64_val",
            10: "bool_val", 14: "half_val", 18: "dcomplex_val", 19: "half_val", 22: "uint32_val", 23: "uint64_val"}
@@ -35,6 +36,20 @@ class ServingGrpcProtocol:
                                       call.timeout)
         return {name: read_tensor(message, name) for name, message in answer.outputs.items()}
 
+    def describe(self, call: DescribeCall) -> SignatureSpec:
+        request = message_class(f"{_PACKAGE}.GetModelMetadataRequest")(metadata_field=[SIGNATURE_DEF])
+        request.model_spec.name = call.model
+        if call.version is not None:
+            request.model_spec.version.value = call.version
+        answer = self._transport.call(f"/{_PACKAGE}.PredictionService/GetModelMetadata", request,
+                                      f"{_PACKAGE}.GetModelMetadataResponse", call.timeout)
+        definitions = parse_message(f"{_PACKAGE}.SignatureDefMap", answer.metadata[SIGNATURE_DEF].value).signature_def
+        name = call.signature or DEFAULT_SIGNATURE
+        if name not in definitions:
+            raise ClientError("NOT_FOUND", f"the model has no signature '{name}': {', '.join(sorted(definitions))}")
+        return SignatureSpec(*({key: TensorSpec(numpy_type(info.dtype), _shape_of(info)) for key, info in infos.items()}
+                               for infos in (definitions[name].inputs, definitions[name].outputs)))
+
     def is_ready(self, model: str, timeout: float | None) -> bool:
         request = message_class(f"{_PACKAGE}.GetModelStatusRequest")()
         request.model_spec.name = model
@@ -49,6 +64,11 @@ class ServingGrpcProtocol:
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _shape_of(info: Any) -> tuple[int | None, ...] | None:
+    shape = info.tensor_shape
+    return None if shape.unknown_rank else static_shape([dim.size for dim in shape.dim])
 
 
 def _write_tensor(message: Any, array: Any) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .calls import Arrays, PredictCall
-from .elements import datatype_of, from_raw, to_array, to_raw
+from .calls import Arrays, DescribeCall, PredictCall, SignatureSpec, TensorSpec
+from .elements import datatype_of, from_raw, numpy_type, static_shape, to_array, to_raw
 from .errors import ClientError
 from .grpc_transport import GrpcTransport
 from .messages import message_class
+from .v2_http_protocol import check_default_signature
 
 _SERVICE = "/inference.GRPCInferenceService"
 
@@ -31,6 +32,15 @@ class V2GrpcProtocol:
             raise ClientError("UNIMPLEMENTED", "the answer has no raw contents")
         return {output.name: from_raw(raw, output.datatype, output.shape, output.name)
                 for output, raw in zip(answer.outputs, answer.raw_output_contents, strict=True)}
+
+    def describe(self, call: DescribeCall) -> SignatureSpec:
+        check_default_signature(call)
+        request = message_class("inference.ModelMetadataRequest")(
+            name=call.model, version="" if call.version is None else str(call.version))
+        answer = self._transport.call(f"{_SERVICE}/ModelMetadata", request, "inference.ModelMetadataResponse",
+                                      call.timeout)
+        return SignatureSpec(*({row.name: TensorSpec(numpy_type(row.datatype), static_shape(row.shape)) for row in rows}
+                               for rows in (answer.inputs, answer.outputs)))
 
     def is_ready(self, model: str, timeout: float | None) -> bool:
         request = message_class("inference.ModelReadyRequest")(name=model)

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from .calls import Arrays, PredictCall
-from .elements import STRING, datatype_of, from_raw, numpy_type, object_array, to_array, to_raw
+from .calls import Arrays, DescribeCall, PredictCall, SignatureSpec, TensorSpec
+from .elements import STRING, datatype_of, from_raw, numpy_type, object_array, static_shape, to_array, to_raw
 from .errors import ClientError
 from .http_transport import Answer, HttpTransport, parse_json
 
@@ -33,11 +33,19 @@ class V2HttpProtocol:
         if call.outputs:
             document["outputs"] = [{"name": name, "parameters": {"binary_data": True}} for name in call.outputs]
         head = json.dumps(document).encode()
-        path = f"/v2/models/{quote(call.model, safe='')}" + (
-            "" if call.version is None else f"/versions/{call.version}")
-        answer = self._transport.ask_well("POST", f"{path}/infer", b"".join([head, *raw]), call.timeout,
+        answer = self._transport.ask_well("POST", f"{_path(call)}/infer", b"".join([head, *raw]), call.timeout,
                                           inference_header_content_length=str(len(head)))
         return read_outputs(answer)
+
+    def describe(self, call: DescribeCall) -> SignatureSpec:
+        check_default_signature(call)
+        answer = self._transport.ask_well("GET", _path(call), None, call.timeout)
+        try:
+            document = parse_json(answer.body)
+            return SignatureSpec(*({row["name"]: TensorSpec(numpy_type(row["datatype"]), static_shape(row["shape"]))
+                                    for row in document[side]} for side in ("inputs", "outputs")))
+        except (KeyError, TypeError) as error:
+            raise ClientError("DATA_LOSS", f"the metadata have another form: {error!r}") from None
 
     def is_ready(self, model: str, timeout: float | None) -> bool:
         answer = self._transport.ask("GET", f"/v2/models/{quote(model, safe='')}/ready", None, timeout)
@@ -45,6 +53,17 @@ class V2HttpProtocol:
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _path(call: PredictCall | DescribeCall) -> str:
+    path = f"/v2/models/{quote(call.model, safe='')}"
+    return path if call.version is None else f"{path}/versions/{call.version}"
+
+
+def check_default_signature(call: DescribeCall) -> None:
+    """Raises ClientError for another signature: the protocol's metadata have none."""
+    if call.signature:
+        raise ClientError("UNIMPLEMENTED", "the Open Inference Protocol describes the default signature alone")
 
 
 def read_outputs(answer: Answer) -> Arrays:

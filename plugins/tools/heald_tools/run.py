@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from heald.api.cli import add_json, counted, positive, say, ticking
 
 from .run_rows import add_rows
+from .served_model import add_served
 from .step import add_step, limit_arguments, load_model, seconds, step_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--timeout", type=seconds, metavar="S",
                         help="end each run after S seconds, with an error; the first one links")
     add_rows(parser)
+    add_served(parser)
     add_json(parser)
 
 
@@ -41,14 +43,18 @@ def run(args: Namespace) -> int:
 
     from .outputs import check_place
     from .run_rows import is_of_rows_run, run_rows
+    from .served_model import check_local, is_address, open_served_model
 
-    if _is_program(args):
+    is_served = is_address(args.model)
+    if not is_served:
+        check_local(args)
+    if not is_served and _is_program(args):
         import heald
 
         _check_program(args)
         status: int = heald.mlir.run_program(args.model, args.function, args.timeout)
         return status
-    if args.function is not None:
+    if args.function is not None and not is_served:
         from heald.errors import InvalidArgument
 
         raise InvalidArgument(f"'{args.model}' is a model: it has no function '{args.function}' to run alone",
@@ -59,7 +65,7 @@ def run(args: Namespace) -> int:
     _check_made_up(args, args.target, "--target is given")
     if args.output is not None:
         check_place(args.output)
-    model = load_model(args)
+    model: AnyModel = open_served_model(args) if is_served else load_model(args)
     limits = limit_arguments(args)
     name = Path(args.model).name
     if args.made_up:

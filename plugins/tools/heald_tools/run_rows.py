@@ -81,6 +81,7 @@ def run_rows(args: Namespace) -> int:
     from .rows.request import Model, Request
     from .rows.sound_arguments import sound_options_of
     from .rows.sources import is_of_rows, is_picture, is_rows_of_file
+    from .served_model import DEFAULT_IN_FLIGHT, is_address, open_served_model, row_errors
 
     output = args.output or STDOUT
     check_output(output, resume=args.resume, sound_rate=args.sample_rate)
@@ -88,14 +89,18 @@ def run_rows(args: Namespace) -> int:
     is_source = is_picture if args.batch is None else is_rows_of_file
     of_rows = [argument for argument in arguments if is_of_rows(argument.text) or is_source(argument.text)]
     of_all_rows = [argument for argument in arguments if argument not in of_rows]
-    model = load_model(args)
+    is_served = is_address(args.model)
+    model: AnyModel = open_served_model(args) if is_served else load_model(args)
     step, inputs = _step_of_rows(args, model)
     request = Request(
-        Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, _options_text(args),
-        args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, args.nan,
-        args.resume, output_options_of(args), preprocessing_of(args)._replace(sound=sound_options_of(args)),
+        args.model if is_served else Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs),
+        output, _options_text(args), args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict,
+        args.json, args.nan, args.resume, output_options_of(args),
+        preprocessing_of(args)._replace(sound=sound_options_of(args)),
         ReadOptions(0, args.delimiter, args.encoding, args.header))
     rows_model = Model(inputs, tuple(model.outputs), step, _first_ops(model))
+    if is_served:
+        rows_model = rows_model._replace(in_flight=args.in_flight or DEFAULT_IN_FLIGHT, row_errors=row_errors())
     if args.dry_run or args.contact_sheet is not None:
         return _dry_run(args, rows_model, request)
     tally = predict(rows_model, request)
@@ -147,8 +152,11 @@ def _step_of_rows(args: Namespace, model: AnyModel) -> tuple[Callable[..., Seque
 
 def _options_text(args: Namespace) -> str:
     """Return the options that decide about the rows, for the journal."""
+    from .served_model import SERVED_OPTIONS
+
     options = {name: value for name, value in vars(args).items()
-               if name not in ("resume", "strict", "model", "run", "command", "timeout") and not callable(value)}
+               if name not in ("resume", "strict", "model", "run", "command", "timeout", *SERVED_OPTIONS)
+               and not callable(value)}
     return repr(sorted(options.items()))
 
 

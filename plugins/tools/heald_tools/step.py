@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from heald.api import TensorMetadata
     from heald.runtime.service import LoadedCompiledModel
 
-    AnyModel = Model | LoadedCompiledModel
+    from .served_model import ServedModel
+
+    AnyModel = Model | LoadedCompiledModel | ServedModel
 
 EPILOG = """\
 inputs:

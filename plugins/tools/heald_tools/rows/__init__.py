@@ -41,6 +41,7 @@
     request   the request of a run: model, sources and place
     input_rows  the rows that a run reads, in batches
     batch_run  the outputs of a batch
+    answered_batch  the outputs of batches in turn, several at a time for a served model
     fault_report  rows that cannot be read, told and counted
     predict   all of it in turn
     dry_run   the first batch, without a run

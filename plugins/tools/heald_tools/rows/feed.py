@@ -95,13 +95,14 @@ def make_feeds(batch: RowBatch, bindings: Sequence[Binding]) -> Feeds:
         try:
             return Feeds(batch, {binding.input: feed_of(binding, batch) for binding in bindings}, faults)
         except BadRows as bad:
-            places = _places(batch)
+            places = places_of(batch)
             faults += [Fault(places[row], reason) for row, reason in bad.reasons.items()]
             batch = without_rows(batch, bad.reasons)
     return Feeds(batch, {}, faults)
 
 
-def _places(batch: RowBatch) -> list[str]:
+def places_of(batch: RowBatch) -> list[str]:
+    """The file of each row, and its number."""
     files, rows = batch.index["file"], batch.index.get("row")
     if rows is None:
         return [str(file) for file in files]

@@ -70,7 +70,7 @@ class Journal:
         whole_file.write_whole(self.path, [json.dumps(content, indent=1).encode()])
 
 
-def identity_of(model: Path, files: Iterable[Path], options: str) -> dict[str, Any]:
+def identity_of(model: Path | str, files: Iterable[Path], options: str) -> dict[str, Any]:
     """The inputs with their sizes and times, the hash of the model's files, and the options."""
     return {"inputs": [_size_and_time(file) for file in files], "model": _hash_of(model), "options": options}
 
@@ -83,8 +83,10 @@ def _size_and_time(file: Path) -> list[Any]:
     return [str(file), stat.st_size, stat.st_mtime_ns]
 
 
-def _hash_of(model: Path) -> str:
-    """The SHA-256 of a file, or of all files of a folder with their names."""
+def _hash_of(model: Path | str) -> str:
+    """The SHA-256 of a file, or of all files of a folder with their names; the address of a served model itself."""
+    if isinstance(model, str):
+        return model
     digest = hashlib.sha256()
     files = sorted(path for path in model.rglob("*") if path.is_file()) if model.is_dir() else [model]
     for file in files:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from heald.errors import FailedPrecondition, HealdWarning, InvalidArgument
 
 from ..images import check_pillow
+from .answered_batch import answer_batches
 from .answers import Answers
-from .batch_run import run_batch
 from .drawing import Drawings
 from .fault_report import FaultReport
 from .feed import feeds_of
@@ -59,13 +59,14 @@ def predict(model: Model, request: Request) -> Tally:
         reached = sink.reached
         earlier = reached
         tell_progress(reached.read)
-        for feeds in feeds_of(_rows_behind(rows.batches, reached.read), rows.bindings):
-            bad.tell(feeds.faults)
-            count = len(feeds.rows) + len(feeds.faults)
-            reached = reached._replace(read=reached.read + count, written=reached.written + len(feeds.rows),
-                                       bad=reached.bad + len(feeds.faults))
-            if len(feeds.rows):
-                answers.write(sink, feeds.rows, run_batch(model, feeds, request, rows), reached)
+        batches = feeds_of(_rows_behind(rows.batches, reached.read), rows.bindings)
+        for batch in answer_batches(model, batches, request, rows):
+            bad.tell(batch.faults)
+            count = len(batch.rows) + len(batch.faults)
+            reached = reached._replace(read=reached.read + count, written=reached.written + len(batch.rows),
+                                       bad=reached.bad + len(batch.faults))
+            if len(batch.rows):
+                answers.write(sink, batch.rows, batch.outputs, reached)
             tell_progress(count)
     bad.tell_count()
     if sink.null_count:
