@@ -56,7 +56,7 @@ def test_texts_count_by_their_bytes_and_shapes_are_bounded():
     assert not times.are_brief({"x": np.array([b"ab" * 1000], object)})
     for size in range(1000):
         times.add({"x": np.zeros(size)}, BRIEF)
-    assert len(times._records) <= 256
+    assert len(times) <= 256
 
 
 def graph_of(*ops, functions=()):
@@ -198,10 +198,9 @@ def test_a_brief_run_that_fails_has_the_ordinary_error(start):
 def test_requests_of_a_late_turn_get_503_and_are_counted(start, monkeypatch):
     monkeypatch.setattr(direct, "TURN_SECONDS", -1)
     server, client = start({"m": served(lambda x: x, proven_times())}, rest_api_num_threads=1, max_queued_requests=0)
-    server.listener._sockets = ()
     body = {"instances": [[1.0, 2.0]]}
     assert client.predict("m", body).status == 200
-    answers = server._direct_answers()
+    answers = server.direct_answers()
     assert [answer[9:12] for answer in ask(answers, *[request_text(body=b'{"instances": [[1.0, 2.0]]}')] * 2)] == [
         b"200", b"503"]
     assert server.metrics.request_count.value("m", "UNAVAILABLE") == 1
@@ -230,6 +229,6 @@ def test_a_kept_connection_ends_after_its_last_direct_answer(start):
 
 def test_the_options_that_ask_for_more_of_an_answer_turn_direct_answers_off(start):
     server, _ = start({"m": served(lambda x: x, RunTimes())}, rest_api_enable_cors_support=True)
-    assert server._direct_answers() is None
+    assert server.direct_answers() is None
 
 

@@ -4,7 +4,7 @@ A hand-over to a thread and back takes a tenth of a millisecond and more, since 
 interpreter. A small model needs less. So a front's event loop runs a signature itself
 
     of a model   whose graph has no loop, and no op that waits or acts: its time depends on its inputs' shapes
-    of inputs    of shapes whose runs were brief: within BRIEF_SECONDS (in a thread of its CPU time)
+    of inputs    of shapes whose runs were brief: within BRIEF_SECONDS of their thread's CPU time
 
 A shape collects points: one for a brief run, and less SLOW_POINTS for a slower one, such as one in which Python's
 garbage collector ran. A run of LONG_SECONDS takes them all, and doubles the points that the shape needs from then on.
@@ -45,13 +45,17 @@ class RunTimes:
         self._records: dict[Any, _Record] = {}
         self.has_brief = False  # True once a shape was brief
 
+    def __len__(self) -> int:
+        """The kinds of inputs that are known."""
+        return len(self._records)
+
     def are_brief(self, inputs: Mapping[str, Any]) -> bool:
         """True where a run of these inputs is expected to be brief."""
         record = self._records.get(_kind_of(inputs))
         return record is not None and record.points >= record.need
 
     def add(self, inputs: Mapping[str, Any], seconds: float) -> None:
-        """Record the time of a run. The first run of a shape links, and gives no points."""
+        """Record the CPU time of a run. The first run of a shape links, and gives no points."""
         kind = _kind_of(inputs)
         record = self._records.get(kind)
         if record is None:

@@ -172,9 +172,9 @@ class ModelServer:
         return routes
 
     def _make_listener(self) -> HttpListener:
-        return make_http(self.application(), self.settings, self._direct_answers())
+        return make_http(self.application(), self.settings, self.direct_answers())
 
-    def _direct_answers(self) -> DirectAnswers | None:
+    def direct_answers(self) -> DirectAnswers | None:
         """The direct way, where no option asks for more of each answer."""
         options = self.settings.options
         if options["access_log"] != "none" or options["rest_api_enable_cors_support"]:

@@ -24,6 +24,7 @@ _CHECKED_AS_INT32 = ("int8", "int16", "uint8", "int32")
 _FLOATS, _INTEGERS = ("float32", "float64"), (*_CHECKED_AS_INT32, "uint16", "int64", "uint32", "uint64")
 _RANGES = dict.fromkeys(_CHECKED_AS_INT32, (-(1 << 31), (1 << 31) - 1)) | {
     name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in ("int64", "uint16", "uint32", "uint64")}
+_LISTS = {list}
 _SPACE = re.compile(r"\s+")
 
 Arrays = dict[str, Any]
@@ -100,7 +101,7 @@ def regular_array(value: Any, dtype: DType) -> Any | None:
     flat = [value]
     while flat and isinstance(flat[0], list):
         length = len(flat[0])
-        if len(shape) == MOST_DIMS or set(map(type, flat)) != {list} or set(map(len, flat)) != {length}:
+        if len(shape) == MOST_DIMS or set(map(type, flat)) != _LISTS or set(map(len, flat)) != {length}:
             return None
         shape.append(length)
         flat = list(chain.from_iterable(flat))
