@@ -4,7 +4,9 @@
 
 In the open loop the arrivals are a Poisson process, drawn before the start. A request's latency begins at its scheduled
 time: time that it waits here, for a connection or for this process, counts. So a slow server cannot slow the arrivals
-down (coordinated omission). In the closed loop each of `connections` sends its next request when its answer came.
+down (coordinated omission). A request that has waited for a connection for the limit is given up, as its caller would;
+else one stall would make all later requests late. In the closed loop each of `connections` sends its next request when
+its answer came.
 
 A request is bytes that were made once. HTTP connections have one request at a time. HTTP/2 connections carry gRPC calls
 as streams: the frames are written here, and the header table is off, so a status is a literal that can be searched for.
@@ -30,7 +32,7 @@ MOST_CONNECTIONS = 1000  # those that heald serves by default
 GRPC_CONNECTIONS = 4
 CLOSING_SECONDS = 0.02
 LAST_ANSWER_SECONDS = 5.0  # after the last arrival
-NO_ANSWER, RESET = "none", "reset"
+NO_ANSWER, RESET, GIVEN_UP = "none", "reset", "given up"
 SUCCESSES = ("200", "0")
 
 Done = Callable[[float, str], None]  # gets the scheduled time and the status
@@ -112,7 +114,7 @@ class HttpLoad:
 
     def __init__(self, task: LoadTask, done: Done) -> None:
         self.request = Path(task.request).read_bytes()
-        self._port, self._done = task.port, done
+        self._port, self._done, self._limit = task.port, done, task.limit
         self._idle: list[HttpConnection] = []
         self._connections: set[HttpConnection] = set()
         self._waiting: deque[float] = deque()
@@ -150,11 +152,21 @@ class HttpLoad:
             connection.close()
 
     def on_answer(self, connection: HttpConnection, scheduled: float, status: str) -> None:
-        if self._waiting:
-            connection.send(self._waiting.popleft())
-        else:
-            self._idle.append(connection)
         self._done(scheduled, status)
+        waiting = self._next_waiting()
+        if waiting is None:
+            self._idle.append(connection)
+        else:
+            connection.send(waiting)
+
+    def _next_waiting(self) -> float | None:
+        """The first request that waits for a connection, and not for too long."""
+        while self._waiting:
+            scheduled = self._waiting.popleft()
+            if perf_counter() - scheduled <= self._limit:
+                return scheduled
+            self._done(scheduled, GIVEN_UP)
+        return None
 
     def on_end(self, connection: HttpConnection, scheduled: float | None) -> None:
         self._opened -= 1
@@ -163,8 +175,9 @@ class HttpLoad:
             self._idle.remove(connection)
         if scheduled is not None:
             self._done(scheduled, RESET)
-        if self._waiting:
-            self.send(self._waiting.popleft())
+        waiting = self._next_waiting()
+        if waiting is not None:
+            self.send(waiting)
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

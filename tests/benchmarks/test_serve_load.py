@@ -109,6 +109,31 @@ def test_an_open_load_counts_requests_without_an_answer(client, tmp_path, monkey
     assert result.goodput == 0
 
 
+def test_requests_that_wait_too_long_for_a_connection_are_given_up(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "MOST_CONNECTIONS", 1)
+    (tmp_path / "request").write_bytes(b"x")
+
+    class Late(asyncio.Protocol):
+        def connection_made(self, transport):
+            self.transport = transport
+
+        def data_received(self, data):
+            asyncio.get_running_loop().call_later(
+                0.1, self.transport.write, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async def run():
+        server = await asyncio.get_running_loop().create_server(Late, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        task = client.LoadTask(client.HTTP, port, str(tmp_path / "request"), rate=100.0, seconds=0.3, limit=0.05)
+        async with server:
+            return await client.run(task)
+
+    result = asyncio.run(run())
+    assert result.statuses[client.GIVEN_UP] > 0
+    assert sum(result.statuses.values()) == result.sent
+    assert result.goodput == 0
+
+
 def test_calls_of_grpc_are_counted_by_their_code(client, tmp_path):
     import grpc
 

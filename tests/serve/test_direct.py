@@ -123,6 +123,27 @@ def test_a_route_without_an_answer_and_one_that_fails_leave_it_to_the_ordinary_w
     assert ask(answers, request_text()) == [None]
 
 
+@pytest.mark.parametrize("request_bytes", [
+    request_text("Transfer-Encoding: chunked\r\n"), request_text("content-length: 2\r\n"), request_text(length=3),
+    request_text(length="+2"), request_text()[:-1], request_text() + request_text(), request_text(length="")])
+def test_a_late_turn_leaves_a_request_that_is_not_whole_to_the_ordinary_way(monkeypatch, request_bytes):
+    monkeypatch.setattr(direct, "TURN_SECONDS", -1)
+    answers, refused = make_answers(most=0)
+    assert ask(answers, request_bytes) == [None]
+    assert not refused
+
+
+def test_a_refusal_has_the_date_of_its_second():
+    answers, _ = make_answers(is_full=lambda: True)
+    first, second = [(b"date", b"one")], [(b"date", b"two")]
+
+    async def run():
+        return [answers(request_text(), headers) for headers in (first, first, second)]
+
+    dates = [answer.partition(b"date: ")[2][:3] for answer in asyncio.run(run())]
+    assert dates == [b"one", b"one", b"two"]
+
+
 def test_a_request_that_the_guards_refuse_goes_the_ordinary_way():
     answers, _ = make_answers(guards=Guards(None, "secret"))
     assert ask(answers, request_text()) == [None]

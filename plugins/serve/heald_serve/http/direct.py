@@ -28,6 +28,7 @@ LARGEST_HEAD_BYTES = 8 << 10
 # Headers that change the reading of a request, or its answer.
 UNUSUAL = frozenset({b"transfer-encoding", b"content-encoding", b"expect", b"upgrade", b"connection", b"x-request-id",
                      b"traceparent"})
+_LENGTH = b"\r\ncontent-length:"
 _START = re.compile(rb"POST (/v[12]/models/[\x21-\x7e]+) HTTP/1\.1\r\n")
 _FIELDS = re.compile(rb"(?:[A-Za-z0-9-]+:[\x20-\x7e]*\r\n)+")
 
@@ -49,6 +50,8 @@ class DirectAnswers:
         self._is_full, self._on_refusal = is_full, on_refusal
         self._turn_start: float | None = None
         self._answered = 0  # in this turn
+        self._refusal_headers: Sequence[tuple[bytes, bytes]] | None = None
+        self._refusal_bytes = b""
         self.on_long_turn: Callable[[], object] = lambda: None
 
     def __call__(self, data: bytes, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
@@ -60,20 +63,27 @@ class DirectAnswers:
         if end < 4:
             return None
         route = self._routes.get(data[5:8])
+        if route is None:
+            return None
+        if (self._is_late() or self._is_full()) and is_plain(data[start.end() - 2 : end - 2], len(data) - end):
+            self._on_refusal(start[1].decode("latin-1"))
+            return self._refusal(default_headers)
         headers = fields_of(data[start.end() : end - 2])
-        if route is None or headers is None or headers.get(b"content-length") != b"%d" % (len(data) - end):
+        if headers is None or headers.get(b"content-length") != b"%d" % (len(data) - end):
             return None
         if self._guards.refusal(headers) is not None:
             return None
-        target = start[1].decode("latin-1")
-        if self._is_late() or self._is_full():
-            self._on_refusal(target)
-            return written(REFUSAL, default_headers)
         try:
-            response = route(target, headers, data[end:])
+            response = route(start[1].decode("latin-1"), headers, data[end:])
         except Exception:  # noqa: BLE001 - the ordinary way meets the fault again, and tells it
             return None
         return None if response is None else written(response, default_headers)
+
+    def _refusal(self, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+        """The bytes of REFUSAL. uvicorn makes new default headers each second."""
+        if self._refusal_headers is not default_headers:
+            self._refusal_headers, self._refusal_bytes = default_headers, written(REFUSAL, default_headers)
+        return self._refusal_bytes
 
     def _is_late(self) -> bool:
         """Count a request of this turn. True for one that the turn is too long for."""
@@ -92,6 +102,15 @@ class DirectAnswers:
 
 REFUSAL = Response(503, error_body("too many requests wait already; try again later"),
                    headers=((b"retry-after", b"1"),))
+
+
+def is_plain(head: bytes, size: int) -> bool:
+    """True for a head, from a line's end on, that states one length, which is `size`: the body is whole."""
+    head = head.lower()
+    at = head.find(_LENGTH)
+    end = head.find(b"\r\n", at + len(_LENGTH))
+    return (at >= 0 and head.rfind(_LENGTH) == at and head[at + len(_LENGTH) : end].strip() == b"%d" % size
+            and b"\r\ntransfer-encoding" not in head)
 
 
 def fields_of(head: bytes) -> Headers | None:
