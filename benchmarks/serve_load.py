@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from threading import Event, Thread
@@ -190,7 +192,7 @@ def peer_command(case: Case, folder: Path, ports: Sequence[int], pythons: Mappin
 def running(command: Sequence[str], ports: Sequence[int], log: Path) -> Iterator[Server]:
     """The server of a command, once both of its ports take connections."""
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
         try:
             end = monotonic() + START_SECONDS
             while not all(map(takes_connections, ports)):
@@ -205,6 +207,8 @@ def running(command: Sequence[str], ports: Sequence[int], log: Path) -> Iterator
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            with suppress(ProcessLookupError):  # workers that outlive it
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def takes_connections(port: int) -> bool:
