@@ -148,3 +148,13 @@ def test_deadlines_act_in_order_and_dropped_ones_do_not():
     deadlines.close()
     assert acted == [1, 2]
     Deadlines("never started").close()
+
+
+@pytest.mark.parametrize(("wanted", "array", "text"), [
+    ("float32", np.array([b"a"], object), "to be float but string is provided"),
+    ("string", np.float32([1]), "to be string but float is provided"),
+    ("bool", np.array([b"1"], object), "to be bool but string is provided"),
+    ("string", np.array([True]), "to be string but bool is provided")])
+def test_strings_in_the_place_of_numbers_are_refused_in_the_words_of_the_protocol(predictor, wanted, array, text):
+    with pytest.raises(InvalidArgument, match=f"Expects input x {text}"):
+        predictor.submit(prediction_of(echo(x=wanted), {"x": array}))

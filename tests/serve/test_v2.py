@@ -242,6 +242,20 @@ def test_paths_that_are_none_and_parts_that_are_not_served(serve):
     assert infer(client, "F", shared).status == 501
 
 
+def test_a_parameter_that_would_change_the_answer_is_refused(serve):
+    client, caller = serve({"F": LINE})
+    for parameters in ({"classification": 2}, {"shared_memory_region": "r"}):
+        wanted = [{"name": "y", "parameters": parameters}]
+        assert infer(client, "F", tensor("x", [1]), outputs=wanted).status == 501
+        request = message_class("inference.ModelInferRequest")(model_name="F", raw_input_contents=[b"\0\0\x80@"])
+        request.inputs.add(name="x", datatype="FP32", shape=[1])
+        output = request.outputs.add(name="y")
+        for name, value in parameters.items():
+            output.parameters[name].SetInParent()
+            setattr(output.parameters[name], "string_param" if isinstance(value, str) else "int64_param", value)
+        assert fault(call, caller, "ModelInfer", request)[0] == "UNIMPLEMENTED"
+
+
 def test_types_that_json_lacks_need_binary_data(serve):
     client, _ = serve({"H": signature(infos(x="float32"), infos(h="float16", c="complex64", s="string"), lambda x: (
         x.astype("f2"), x.astype("c8"), np.array([b"\xff"], object)))})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import heald
-from heald.api import TensorInfo
+from heald.api import TensorInfo, dtypes
 from heald.errors import HealdError, InvalidArgument
 
 from ..brief_runs import RunTimes, may_be_brief
@@ -76,9 +76,22 @@ def _call_of(signature: Any) -> Callable[[Mapping[str, Any], Any], Mapping[str, 
     return call
 
 
+def _check_kind(name: str, info: TensorInfo, array: Any) -> None:
+    """Raises InvalidArgument for strings in the place of numbers, and the reverse. None is an array not yet read."""
+    wanted = info.meta.dtype
+    if array is not None and wanted is not None and (array.dtype.kind == "O") != (wanted is dtypes.string):
+        kind = "string" if array.dtype.kind == "O" else dtypes.of_numpy(array.dtype).tf_name
+        raise InvalidArgument(f"Expects input {name} to be {wanted.tf_name} but {kind} is provided")
+
+
 def check_inputs(signature: ServedSignature, inputs: Mapping[str, Any]) -> None:
-    """Raises InvalidArgument, with TensorFlow Serving's texts, for inputs that are not the signature's."""
+    """Raises InvalidArgument, with TensorFlow Serving's texts, for inputs that are not the signature's.
+
+    Strings and numbers are told apart here. Numbers of another type are the feed's to judge.
+    """
     if inputs.keys() == signature.inputs.keys():
+        for name, info in signature.inputs.items():
+            _check_kind(name, info, inputs[name])
         return
     names, expected = (",".join(sorted(keys)) for keys in (inputs, signature.inputs))
     if len(inputs) != len(signature.inputs):

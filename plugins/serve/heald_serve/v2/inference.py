@@ -23,7 +23,8 @@ from .statistics import Statistics
 
 SIGNATURE_PARAMETER = "signature"
 _STATES = {AVAILABLE: "READY", LOADING: "LOADING", UNLOADING: "UNLOADING"}
-_SHARED_MEMORY = "shared_memory_region"
+_UNSERVED_PARAMETERS = {"shared_memory_region": "is in shared memory, which the server does not share",
+                        "classification": "is wanted as classes, which the server does not make"}
 
 
 class InferCall(NamedTuple):
@@ -174,6 +175,7 @@ def version_number(text: str) -> int | None:
 
 
 def check_parameters(parameters: Mapping[str, Any], where: str) -> None:
-    """Raises Unimplemented for shared memory."""
-    if _SHARED_MEMORY in parameters:
-        raise Unimplemented(f"{where} is in shared memory, which the server does not share")
+    """Raises Unimplemented for a parameter without which the answer would be another one."""
+    for name, text in _UNSERVED_PARAMETERS.items():
+        if name in parameters:
+            raise Unimplemented(f"{where} {text}")
