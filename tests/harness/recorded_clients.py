@@ -35,7 +35,7 @@ def start_recorded_server(folder: Path) -> ModelServer:
     models = [ModelConfig("half_plus_two", DATA / "half_plus_two"), ModelConfig("text", DATA / "text"),
               ModelConfig("digits", DIGITS, is_single=True),
               ModelConfig("picture", folder / "picture.pb", is_single=True)]
-    server = ModelServer(settings_of({}, models=models, grpc_port=0))
+    server = ModelServer(settings_of({}, models=models, grpc_port=0, max_num_load_retries=0))
     try:
         server.start()
     except BaseException:

@@ -210,10 +210,27 @@ def test_multi_inference_runs_signatures_of_one_model(begin):
     first, second = ask(("M", "c", CLASSIFY), ("M", "r", REGRESS)).results
     assert len(first.classification_result.classifications) == len(second.regression_result.regressions) == 2
     assert second.model_spec.signature_name == "r"
+    assert fault(ask, ("no", "c", CLASSIFY))[0] == "NOT_FOUND"
     assert fault(ask, ("M", "c", CLASSIFY), ("M", "c", CLASSIFY))[0] == "INVALID_ARGUMENT"
     assert fault(ask, ("M", "c", CLASSIFY), ("N", "r", REGRESS))[0] == "INVALID_ARGUMENT"
     assert fault(ask, ("M", "c", "other"))[0] == "UNIMPLEMENTED"
     assert fault(ask)[0] == "INVALID_ARGUMENT"
+
+
+def test_multi_inference_counts_its_examples(start):
+    server, client = start({"M": CLASSES | VALUES}, grpc_port=0, metrics_path="/m")
+    caller = Caller(server.grpc_server.port)
+    for name in ("M", "M", "stranger"):
+        request = examples(message_class("MultiInferenceRequest")())
+        request.tasks.add(model_spec=spec_of(name, "r"), method_name=REGRESS)
+        fault(caller.call, PREDICTION, "MultiInference", request) if name == "stranger" else caller.call(
+            PREDICTION, "MultiInference", request)
+    caller.close()
+    lines = client.ask("GET", "/m").body.decode().splitlines()
+    assert ':tensorflow:serving:request_example_count_total{model="M"} 4' in lines
+    assert ':tensorflow:serving:request_example_counts_bucket{model="M",le="2"} 2' in lines
+    assert ':tensorflow:serving:request_example_counts_bucket{model="M",le="1"} 0' in lines
+    assert not any("stranger" in line for line in lines)
 
 
 def test_metadata_are_the_signatures(begin):
@@ -262,12 +279,20 @@ def test_a_new_list_of_models_loads_and_unloads(start, tmp_path):
     assert (answer.status.error_code, [(row.name, row.int64_value_increase) for row in answer.metric]) == (
         0, [("/tensorflow/serving/request_count", 0), ("no", 0)])
     assert arrays_of(caller.predict("new", {"a": np.int32([1]), "b": strings(b"u")}))["c"].tolist() == [1]
-    assert fault(reload, "new", "bad") == (
-        "UNKNOWN", "1 model(s) did not become available: {bad}")
+    code, text = fault(reload, "new", "bad")
+    assert code == "UNKNOWN"
+    assert text.startswith("1 model(s) did not become available: {{name: bad version: 1} due to error: ")
+    (tmp_path / "empty").mkdir()
+    assert fault(reload, "new", "empty") == (
+        "UNKNOWN", "1 model(s) did not become available: {{name: empty} due to error: no versions found}")
     assert fault(reload, "new", "new")[0] == "INVALID_ARGUMENT"
     assert fault(reload, "new", path="relative/path")[0] == "INVALID_ARGUMENT"
     assert fault(caller.call, MODELS, "HandleReloadConfigRequest", message_class("ReloadConfigRequest")())[0] == (
         "INVALID_ARGUMENT")
+    code, text = fault(reload, "new", "absent")
+    assert (code, f"Could not find base path {tmp_path / 'absent'}" in text) == ("NOT_FOUND", True)
+    assert server.manager.names() == ["new", "empty"]
+    server.manager.poll()  # and finds each base path, as before
     reload()
     pause = Event()
     assert any(fault(caller.predict, "new", {})[0] == "NOT_FOUND" or pause.wait(0.05) for _ in range(200))

@@ -293,3 +293,20 @@ def test_the_thread_reads_the_file_of_models_again_and_survives_faults(tmp_path)
     assert lines.count("the file is broken") == 1
     assert any("boom" in line for line in lines)
     assert manager.names() == ["one", "two"]
+
+
+def test_a_new_list_that_cannot_be_read_leaves_the_old_one(tmp_path):
+    world = World(tmp_path)
+    world.add(1)
+    world.settle()
+    absent = ModelConfig("n", tmp_path / "absent")
+    for configs in ([absent], [world.config, absent], [world.config._replace(labels={"stable": 9})]):
+        with pytest.raises((NotFound, FailedPrecondition)):
+            world.manager.replace(configs)
+        assert world.manager.names() == ["m"]
+    world.add(2)
+    world.settle()
+    assert world.serving == 2
+    world.manager.replace([])
+    world.manager.settle()
+    assert world.states == {1: "END", 2: "END"}

@@ -171,6 +171,13 @@ def test_a_faulty_file_of_models_is_an_error_with_its_place(tmp_path, text, erro
     assert str(file) in str(raised.value)
 
 
+@pytest.mark.parametrize("field", ["logging_config { }", "logging_configs { sampling_config { sampling_rate: 1 } }"])
+def test_a_log_of_requests_is_refused_with_the_way_out(tmp_path, field):
+    file = write(tmp_path, f'model_config_list {{ config {{ name: "a" base_path: "/a" {field} }} }}')
+    with pytest.raises(Unimplemented, match="requests are not collected; --access_log"):
+        settings_of(f"--model_config_file={file}")
+
+
 def test_a_file_that_cannot_be_read_is_a_typed_error(tmp_path):
     with pytest.raises(NotFound):
         settings_of(f"--model_config_file={tmp_path / 'none'}")

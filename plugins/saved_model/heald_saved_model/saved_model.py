@@ -327,7 +327,18 @@ def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
 def _signature(definition: Any) -> SignatureDef:
     inputs, outputs = ({name: info for key in sorted(side) for name, info in _tensor_infos(key, side[key])}
                        for side in (definition.inputs, definition.outputs))
-    return SignatureDef(definition.method_name, inputs, outputs)
+    return SignatureDef(definition.method_name, inputs, outputs, dict(_defaults(definition, inputs)))
+
+
+def _defaults(definition: Any, inputs: Mapping[str, TensorInfo]) -> Iterator[tuple[str, Any]]:
+    """Yield the default values of inputs as arrays. Raises InvalidArgument for a value of another type."""
+    for name in sorted(definition.defaults.keys() & inputs.keys()):
+        raw = definition.defaults[name].SerializeToString()
+        value = TensorValue.read(raw, 0, len(raw))
+        dtype = inputs[name].meta.dtype
+        if value.dtype is not dtype:
+            raise InvalidArgument(f"the default of input '{name}' is {value.dtype}, the input {dtype}")
+        yield name, value.array()
 
 
 def _tensor_infos(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:

@@ -40,8 +40,8 @@ class SavedModelSource:
     def describe(self) -> Description:
         if self._chosen_name is None:
             return Description("SavedModel", signatures=self.saved.signatures)
-        inputs, outputs = ({name: info.meta for name, info in side.items()}
-                           for side in self.saved.signature(self._chosen_name)[1:])
+        chosen = self.saved.signature(self._chosen_name)
+        inputs, outputs = ({name: info.meta for name, info in side.items()} for side in (chosen.inputs, chosen.outputs))
         return Description("SavedModel", inputs, outputs, self.saved.signatures, self._chosen_name)
 
     @property

@@ -101,6 +101,8 @@ class Metrics:
         self.request_count = metric(f"{PREFIX}request_count", ("model_name", "status"))
         self.request_latency = metric(f"{PREFIX}request_latency", ("model_name", "API", "entrypoint"), LATENCY_LIMITS)
         self.runtime_latency = metric(f"{PREFIX}runtime_latency", ("model_name", "API", "runtime"), LATENCY_LIMITS)
+        self.request_examples = metric(f"{PREFIX}request_example_counts", ("model",), EXAMPLE_LIMITS)
+        self.request_example_total = metric(f"{PREFIX}request_example_count_total", ("model",))
         self.warmup_latency = metric(f"{PREFIX}model_warmup_latency", ("model_path", "status"), LATENCY_LIMITS)
         self.warmup_records = metric(f"{PREFIX}model_warmup_records_read", ("model_path", "status"))
         self.batching_latency = metric(f"{PREFIX}batching_session/queuing_latency", ("thread_pool_name",),

@@ -30,11 +30,15 @@ class TensorInfo(NamedTuple):
 
 
 class SignatureDef(NamedTuple):
-    """Inputs and outputs by name, in the order of calls; one that is several tensors has an entry `name/part` each."""
+    """Inputs and outputs by name, in the order of calls; one that is several tensors has an entry `name/part` each.
+
+    `defaults`: arrays of inputs that a request to a server may leave out.
+    """
 
     method: str
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+    defaults: Mapping[str, Any] = _NONE
 
     def __str__(self) -> str:
         inputs, outputs = ({name: info.meta for name, info in side.items()} for side in (self.inputs, self.outputs))

@@ -66,12 +66,18 @@ class ModelService:
             if call.deadline is not None and monotonic() >= call.deadline:
                 raise DeadlineExceeded("the new models are not loaded yet")
             await asyncio.sleep(SLICE_SECONDS)
-        failed = [name for name in sorted(added) if not await asyncio.to_thread(self._is_available, name)]
-        if failed:
-            raise Unknown(f"{len(failed)} model(s) did not become available: {{{', '.join(failed)}}}")
+        faults = [fault for name in sorted(added) if (fault := await asyncio.to_thread(self._fault_of, name))]
+        if faults:
+            raise Unknown(f"{len(faults)} model(s) did not become available: {{{', '.join(faults)}}}")
 
-    def _is_available(self, name: str) -> bool:
-        return all(is_available(rows) for rows in self._lists.statuses(name))
+    def _fault_of(self, name: str) -> str:
+        """The reason why a model does not serve in every worker, "" for one that does."""
+        rows = next((rows for rows in self._lists.statuses(name) if not is_available(rows)), None)
+        if rows is None:
+            return ""
+        if not rows:
+            return f"{{name: {name}}} due to error: no versions found"
+        return f"{{name: {name} version: {rows[0].version}}} due to error: {rows[0].error}"
 
 
 def _total(metrics: Metrics, name: str) -> float:

@@ -112,12 +112,21 @@ class PredictionService:
     async def infer_all(self, request: Any, call: RpcCall) -> Any:
         """MultiInference: several signatures of one model, over the same examples."""
         self._check_tasks(request.tasks)
+        self._count_examples(request)
         answer = message_class("MultiInferenceResponse")()
         for task in request.tasks:
             method, field = _TASKS[task.method_name]
             result = answer.results.add()
             await self._infer(method, task, request.input, call, result.model_spec, getattr(result, field))
         return answer
+
+    def _count_examples(self, request: Any) -> None:
+        """Count the examples of a request to known models, as TensorFlow Serving counts them: for this call alone."""
+        name = request.tasks[0].model_spec.name
+        examples = getattr(request.input, request.input.WhichOneof("kind") or "example_list").examples
+        if examples and self._manager.has(name):
+            self._metrics.request_examples.add(name, amount=len(examples))
+            self._metrics.request_example_total.add(name, amount=len(examples))
 
     def _check_tasks(self, tasks: Any) -> None:
         names: set[str] = set()
@@ -170,6 +179,8 @@ def signature_map(lease: Lease) -> Any:
         for tensors, infos in ((definition.inputs, signature.inputs), (definition.outputs, signature.outputs)):
             for key, info in infos.items():
                 write_tensor_info(tensors[key], info)
+        for key, array in signature.defaults.items():
+            write_tensor(definition.defaults[key], array)
     return message
 
 

@@ -87,6 +87,9 @@ def _model_config(config: Any, here: Location | None) -> ModelConfig:
     if config.model_platform not in ("", "tensorflow") or config.model_type == 2:
         raise InvalidArgument(f"model '{config.name}' has the platform '{config.model_platform}'", location=here,
                               hint='model_platform is "tensorflow"')
+    if config.HasField("logging_config") or config.logging_configs:
+        raise Unimplemented(f"model '{config.name}' has a logging_config: requests are not collected", location=here,
+                            hint="--access_log writes a line for each request")
     base_path = local_path(config.base_path)
     if not base_path.is_absolute():
         raise InvalidArgument(f"Expected model {config.name} to have an absolute path or URI; got base_path()="

@@ -48,8 +48,7 @@ class OwnModels:
 
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
         self.remember(self._manager.configs())
-        self._manager.configure(configs)
-        self._manager.poll()
+        self._manager.replace(configs)
 
     def is_settled(self) -> bool:
         return self._manager.is_settled()

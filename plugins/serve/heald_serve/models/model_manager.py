@@ -83,6 +83,20 @@ class ModelManager:
             for config in configs:
                 self._checked_labels(config)
 
+    def replace(self, configs: Sequence[ModelConfig]) -> None:
+        """Replace the models and look for their versions. Where either fails, the models stay as they were.
+
+        A base path that cannot be read would stop every later look, of all models.
+        """
+        with self._lock:
+            earlier = self._configs, self._labels, dict(self._wanted)
+            try:
+                self.configure(configs)
+                self.poll()
+            except Exception:
+                self._configs, self._labels, self._wanted = earlier
+                raise
+
     def _checked_labels(self, config: ModelConfig) -> dict[str, int]:
         available = {version for version, servable in self._servables.get(config.name, {}).items()
                      if servable.state == AVAILABLE}

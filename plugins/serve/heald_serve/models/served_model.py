@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import heald
@@ -19,6 +20,7 @@ class ServedSignature(NamedTuple):
     """A signature. `call(inputs, options)` takes arrays by name, and returns arrays by name.
 
     `times`: of its runs; None for a signature that runs in threads alone.
+    `defaults`: arrays of inputs that a call may leave out. They join after batching: they have no row of a request.
     """
 
     name: str
@@ -27,6 +29,7 @@ class ServedSignature(NamedTuple):
     outputs: Mapping[str, TensorInfo]
     call: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
     times: RunTimes | None = None
+    defaults: Mapping[str, Any] = MappingProxyType({})
 
 
 def signatures_of(model: Any, is_stateful: Callable[[str], bool] = lambda _: True) -> dict[str, ServedSignature]:
@@ -57,20 +60,24 @@ def _may_run_briefly(model: Any, is_stateful: Callable[[str], bool]) -> bool:
 
 def _served_signature(name: str, signature: Any, declared: Any) -> ServedSignature:
     if declared is not None:
-        return ServedSignature(name, declared.method, declared.inputs, declared.outputs, _call_of(signature))
+        return ServedSignature(name, declared.method, declared.inputs, declared.outputs,
+                               _call_of(signature, declared.defaults), declared.defaults)
     inputs, outputs = (
         {key: TensorInfo(tensors.get(key, key), meta) for key, meta in metas.items()}
         for metas, tensors in ((signature.inputs, getattr(signature, "fed", {})),
                                (signature.outputs, getattr(signature, "fetched", {}))))
-    return ServedSignature(name, PREDICT, inputs, outputs, _call_of(signature))
+    return ServedSignature(name, PREDICT, inputs, outputs, _call_of(signature, {}))
 
 
-def _call_of(signature: Any) -> Callable[[Mapping[str, Any], Any], Mapping[str, Any]]:
+def _call_of(
+    signature: Any, defaults: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any], Any], Mapping[str, Any]]:
     input_names, output_names = tuple(signature.inputs), tuple(signature.outputs)
 
     def call(inputs: Mapping[str, Any], options: Any) -> Mapping[str, Any]:
-        arrays = [inputs[name] for name in input_names]
-        results = signature(*arrays) if options is None else signature(*arrays, options=options)
+        arrays = {**defaults, **inputs} if defaults else inputs
+        values = [arrays[name] for name in input_names]
+        results = signature(*values) if options is None else signature(*values, options=options)
         return {output_names[0]: results} if len(output_names) == 1 else results
 
     return call
@@ -89,17 +96,17 @@ def check_inputs(signature: ServedSignature, inputs: Mapping[str, Any]) -> None:
 
     Strings and numbers are told apart here. Numbers of another type are the feed's to judge.
     """
-    if inputs.keys() == signature.inputs.keys():
-        for name, info in signature.inputs.items():
-            _check_kind(name, info, inputs[name])
+    needed = signature.inputs.keys() - inputs.keys() - signature.defaults.keys()
+    if not needed and inputs.keys() <= signature.inputs.keys():
+        for name, array in inputs.items():
+            _check_kind(name, signature.inputs[name], array)
         return
     names, expected = (",".join(sorted(keys)) for keys in (inputs, signature.inputs))
-    if len(inputs) != len(signature.inputs):
-        extra, missing = (",".join(sorted(keys)) for keys in (inputs.keys() - signature.inputs.keys(),
-                                                               signature.inputs.keys() - inputs.keys()))
+    if len(inputs) != len(signature.inputs) or not needed:
+        extra, missing = (",".join(sorted(keys)) for keys in (inputs.keys() - signature.inputs.keys(), needed))
         raise InvalidArgument(
             f"input size does not match signature: {len(inputs)}!={len(signature.inputs)} len({{{names}}}) != "
             f"len({{{expected}}}). Sent extra: {{{extra}}}. Missing but required: {{{missing}}}.")
-    alias = min(signature.inputs.keys() - inputs.keys())
+    alias = min(needed)
     raise InvalidArgument(f"Signature input alias: {alias}(feed name: {signature.inputs[alias].tensor}) not found in "
                           f"request. Inputs expected to be in the set {{{expected}}}.")

@@ -7,7 +7,9 @@ from typing import Any
 
 from heald.api import TensorInfo
 
+from ..grpc.tensors import write_tensor
 from ..http.messages import CODE_NAMES
+from ..messages import message_class
 from ..models.model_manager import VersionStatus
 from ..models.servable import Lease
 
@@ -22,9 +24,22 @@ def status_body(rows: Sequence[VersionStatus]) -> bytes:
 def metadata_body(lease: Lease) -> bytes:
     signatures = {name: {
         "inputs": _tensors(signature.inputs), "outputs": _tensors(signature.outputs),
-        "method_name": signature.method, "defaults": {}} for name, signature in lease.signatures.items()}
+        "method_name": signature.method, "defaults": _defaults(signature.defaults)}
+        for name, signature in lease.signatures.items()}
     return _dump({"model_spec": {"name": lease.name, "signature_name": "", "version": str(lease.version)},
                   "metadata": {"signature_def": {"signature_def": signatures}}})
+
+
+def _defaults(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Tensors in the JSON form of their messages."""
+    from google.protobuf.json_format import MessageToDict
+
+    documents = {}
+    for name, array in arrays.items():
+        message = message_class("tensorflow.TensorProto")()
+        write_tensor(message, array)
+        documents[name] = MessageToDict(message, preserving_proto_field_name=True)
+    return documents
 
 
 def _tensors(infos: Mapping[str, TensorInfo]) -> dict[str, Any]:
