@@ -15,7 +15,8 @@ import pytest
 from harness.serve_models import echo, infos, signature, start_server
 from heald.api import TensorInfo, TensorMetadata, dtypes
 from heald.errors import DataLoss
-from heald_client import ClientError, connect, connect_async
+from heald_client import Client, ClientError, connect, connect_async
+from heald_client.calls import PredictCall
 from heald_client.messages import message_class
 from heald_client.serving_grpc_protocol import read_tensor
 from heald_serve.grpc.tensors import write_tensor
@@ -172,6 +173,122 @@ def test_coroutines_have_the_same_client(server):
 
     for kind in PROTOCOLS:
         assert asyncio.run(ask(kind)) == [[2 * at + 1] for at in range(8)]
+
+
+X = np.float32([1])
+WRONG_CALLS = {
+    "model": [{"model": 5}, {"model": ""}, {"model": "F\ud800"}, {"model": None}],
+    "inputs": [{"inputs": [1.0]}, {"inputs": {1: X}}, {"inputs": None}, {"inputs": {"x": ["\ud800"]}}],
+    "version": [{"version": -1}, {"version": "1"}, {"version": 1 << 63}, {"version": True}, {"version": 1.5}],
+    "names": [{"signature": 3}, {"outputs": "y"}, {"outputs": [3]}, {"outputs": ["\udc00"]}],
+    "timeout": [{"timeout": "a"}, {"timeout": float("nan")}]}
+
+
+@pytest.mark.parametrize("kind", WRONG_CALLS)
+def test_a_wrong_argument_is_told_before_the_call(client, kind):
+    for changes in WRONG_CALLS[kind]:
+        call = {"model": "F", "inputs": {"x": X}, **changes}
+        with pytest.raises(ClientError, match="INVALID_ARGUMENT"):
+            client.predict(**call)
+
+
+def test_a_timeout_that_has_passed_is_late(client):
+    for timeout in (0, -1, -float("inf")):
+        for call in (lambda timeout=timeout: client.predict("F", {"x": X}, timeout=timeout),
+                     lambda timeout=timeout: client.is_ready("F", timeout=timeout)):
+            with pytest.raises(ClientError, match="DEADLINE_EXCEEDED"):
+                call()
+    with pytest.raises(ClientError, match="INVALID_ARGUMENT"):
+        client.is_ready(5)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_closed_client_tells_it(server, protocol):
+    options = {"protocol": "v2" if "v2" in protocol else "serving"}
+    client = connect(address_of(server, protocol), **options)
+    client.close()
+    client.close()
+    with pytest.raises(ClientError, match="the client is closed"):
+        client.predict("F", {"x": X})
+
+    async def ask():
+        other = connect_async(address_of(server, protocol), **options)
+        await other.close()
+        await other.predict("F", {"x": X})
+
+    with pytest.raises(ClientError, match="the client is closed"):
+        asyncio.run(ask())
+
+
+class Flaky:
+    """A protocol whose calls fail with these codes, one after the other, and then succeed."""
+
+    def __init__(self, *codes):
+        self.codes, self.timeouts, self.pauses = [*codes], [], []
+
+    def predict(self, call):
+        self.timeouts.append(call.timeout)
+        if self.codes:
+            raise ClientError(self.codes.pop(0), "away")
+        return {"y": call.inputs["x"]}
+
+    def is_ready(self, model, timeout):
+        return bool(self.predict(PredictCall(model, {"x": True}, timeout=timeout))["y"])
+
+
+def test_a_call_that_is_unavailable_is_tried_again_within_its_time():
+    flaky = Flaky("UNAVAILABLE", "UNAVAILABLE")
+    client = Client(flaky, retries=2, sleep=flaky.pauses.append)
+    assert client.predict("F", {"x": X}, timeout=30)["y"] is X
+    assert 30 == flaky.timeouts[0] > flaky.timeouts[1] > flaky.timeouts[2] > 29
+    assert 0.05 <= flaky.pauses[0] <= 0.1 <= flaky.pauses[1] <= 0.2
+    flaky.codes = ["UNAVAILABLE"]
+    assert client.is_ready("F", timeout=None)
+
+
+@pytest.mark.parametrize(("codes", "retries", "timeout", "code", "calls"), [
+    (["UNAVAILABLE"], 0, 30, "UNAVAILABLE", 1), (["UNAVAILABLE"] * 3, 2, 30, "UNAVAILABLE", 3),
+    (["INVALID_ARGUMENT"], 2, 30, "INVALID_ARGUMENT", 1), (["DEADLINE_EXCEEDED"], 2, 30, "DEADLINE_EXCEEDED", 1),
+    (["UNAVAILABLE"] * 3, 9, 0.01, "UNAVAILABLE", 1)])
+def test_other_calls_are_not_tried_again(codes, retries, timeout, code, calls):
+    flaky = Flaky(*codes)
+    with pytest.raises(ClientError, match=code):
+        Client(flaky, retries=retries, sleep=flaky.pauses.append).predict("F", {"x": X}, timeout=timeout)
+    assert len(flaky.timeouts) == calls
+
+
+@pytest.mark.parametrize("options", [
+    {"retries": -1}, {"retries": "2"}, {"token": "a\nb"}, {"token": "ü"}, {"headers": {"a b": "c"}},
+    {"headers": {"": "c"}}, {"headers": {"a": 1}}, {"headers": {"a": "b\r\nc: d"}}, {"headers": {"a:": "b"}}])
+@pytest.mark.parametrize("address", ["http://a:1", "grpc://a:1"])
+def test_an_option_that_no_protocol_carries_is_an_error(address, options):
+    with pytest.raises(ClientError, match="INVALID_ARGUMENT"):
+        connect(address, **options)
+
+
+@pytest.mark.parametrize("address", ["https://a:1", "grpcs://a:1"])
+def test_certificates_that_are_none_are_told_by_connect(tmp_path, address):
+    (tmp_path / "bad.pem").write_text("no certificate")
+    for option in ("ca_file", "cert_file"):
+        with pytest.raises(ClientError, match="NOT_FOUND"):
+            connect(address, **{option: str(tmp_path / "none.pem")})
+        with pytest.raises(ClientError, match="INVALID_ARGUMENT"):
+            connect(address, **{option: str(tmp_path / "bad.pem")})
+
+
+def test_headers_are_sent(start):
+    token = "".join(["sec", "ret"])
+    server, _ = start({"F": MODELS["F"]}, grpc_port=0, token=token)
+    for kind in PROTOCOLS:
+        options = {"protocol": "v2" if "v2" in kind else "serving"}
+        with connect(address_of(server, kind), headers={"Authorization": f"Bearer {token}"}, **options) as client:
+            assert client.predict("F", {"x": X})["y"].tolist() == [3]
+
+
+@pytest.mark.parametrize("address", [5, None, b"http://a"])
+def test_an_address_that_is_no_text_is_an_error(address):
+    with pytest.raises(ClientError, match="an address is a text"):
+        connect(address)
 
 
 @pytest.mark.parametrize("address", ["", "localhost:8501", "ftp://a", "http://", "http://a:b", "http://a:99999",

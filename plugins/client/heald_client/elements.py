@@ -70,7 +70,10 @@ def _dense_array(value: Any) -> Any:
 
 
 def _to_bytes(array: Any, name: str) -> Any:
-    items = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
+    try:
+        items = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
+    except UnicodeEncodeError as error:
+        raise ClientError("INVALID_ARGUMENT", f"input '{name}' has a text that is no UTF-8: {error.object!r}") from None
     if not all(isinstance(item, bytes) for item in items):
         raise ClientError("INVALID_ARGUMENT", f"input '{name}' has elements that are neither texts nor bytes")
     return object_array(items).reshape(array.shape)

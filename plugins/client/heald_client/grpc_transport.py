@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .errors import ClientError
 from .messages import parse_message
+from .tls import TlsFiles, read_pem
 
 _NO_LIMITS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
 class GrpcTransport:
-    """`target`: HOST:PORT, or unix:PATH. `ca_file`: PEM texts of authorities; TLS without it has gRPC's own."""
+    """`target`: HOST:PORT, or unix:PATH. `tls`: None for none; without authorities it has gRPC's own."""
 
-    def __init__(self, target: str, token: str, ca_file: str | None, *, has_tls: bool) -> None:
+    def __init__(self, target: str, headers: Mapping[str, str], tls: TlsFiles | None) -> None:
         try:
             import grpc
         except ImportError:
             raise ClientError("UNIMPLEMENTED", "gRPC needs the package grpcio: pip install grpcio") from None
         self._error: Any = grpc.RpcError
-        self._metadata = [("authorization", f"Bearer {token}")] if token else []
-        self._channel: Any = grpc.insecure_channel(target, options=_NO_LIMITS) if not has_tls else grpc.secure_channel(
-            target, grpc.ssl_channel_credentials(_read(ca_file)), options=_NO_LIMITS)
+        self._metadata = [(name.lower(), value) for name, value in headers.items()]
+        self._channel: Any = grpc.insecure_channel(target, options=_NO_LIMITS) if tls is None else grpc.secure_channel(
+            target, _credentials(tls), options=_NO_LIMITS)
 
     def call(self, method: str, request: Any, response: str, timeout: float | None) -> Any:
         """The message of an answer. Raises ClientError with the code and the text of the status."""
@@ -36,11 +38,10 @@ class GrpcTransport:
         self._channel.close()
 
 
-def _read(file: str | None) -> bytes | None:
-    if file is None:
-        return None
-    try:
-        with open(file, "rb") as stream:  # noqa: PTH123 - a path of the caller, read as it is
-            return stream.read()
-    except OSError as error:
-        raise ClientError("NOT_FOUND", f"the authorities cannot be read: {error}") from None
+def _credentials(tls: TlsFiles) -> Any:
+    """Raises ClientError for files that Python's ssl refuses: grpcio tells such a fault on stderr alone."""
+    import grpc
+
+    tls.context()
+    authorities, certificate, key = (None if file is None else read_pem(file) for file in tls)
+    return grpc.ssl_channel_credentials(authorities, key or certificate, certificate)

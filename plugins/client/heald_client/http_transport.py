@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import urllib3
 
 from .errors import CODE_OF_STATUS, ClientError
+from .tls import TlsFiles
 
 
 class Answer(NamedTuple):
@@ -22,10 +23,9 @@ class Answer(NamedTuple):
 class HttpTransport:
     """`base`: the address, such as http://localhost:8501."""
 
-    def __init__(self, base: str, token: str, ca_file: str | None) -> None:
-        self._base = base
-        self._headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._pool = urllib3.PoolManager(retries=False, maxsize=32, ca_certs=ca_file)
+    def __init__(self, base: str, headers: Mapping[str, str], tls: TlsFiles | None) -> None:
+        self._base, self._headers = base, headers
+        self._pool = urllib3.PoolManager(retries=False, maxsize=32, ssl_context=None if tls is None else tls.context())
 
     def ask(self, method: str, path: str, body: bytes | None, timeout: float | None, **headers: str) -> Answer:
         """The answer of any status. Raises ClientError when there is none."""
