@@ -333,6 +333,85 @@ def config_pools() -> tuple[Pool, ...]:
                        {"pyproject.toml": project.replace("[tool.heald.tool.heald.", "[tool.heald.").encode()}]),)
 
 
+_MODELS_CONFIG = """\
+model_config_list {
+  config {
+    name: "a" base_path: "/models/a" model_platform: "tensorflow"
+    model_version_policy { specific { versions: 1 versions: 2 } }
+    version_labels { key: "stable" value: 1 }
+  }
+  config { name: "b" base_path: "/models/b" model_version_policy { latest { num_versions: 2 } } }
+}
+"""
+_BATCHING_CONFIG = """\
+max_batch_size { value: 32 } batch_timeout_micros { value: 2000 } max_enqueued_batches { value: 4 }
+num_batch_threads { value: 2 } thread_pool_name { value: "t" } allowed_batch_sizes: [8, 16, 32]
+enable_large_batch_splitting { value: true } max_execution_batch_size { value: 32 } pad_variable_length_inputs: true
+"""
+SERVE_WORDS = tuple(word.encode() for word in (
+    "logging_config", "custom_model_config", "all", "latest", "gs://a", "-1", "0", "1e99", "9223372036854775808", "NaN",
+    "-Infinity", '{"b64": "@"}', "[]", "{}", "null", "signature_name", "instances", "inputs", "examples", "context",
+    "binary_data_size", "binary_data_output", "shared_memory_region", "BYTES", "BF16", "\\ud800", "\\x00"))
+
+
+def serve_config_pools() -> tuple[Pool, ...]:
+    """Files of the server's options."""
+    from . import serve_doors
+
+    texts = {serve_doors.MODELS: _MODELS_CONFIG, serve_doors.BATCHING: _BATCHING_CONFIG,
+             serve_doors.MONITORING: 'prometheus_config { enable: true path: "/metrics" }',
+             serve_doors.TLS: 'server_key: "KEY" server_cert: "CERT" custom_ca: "CA" client_verify: true'}
+    return (Pool(1.0, [{name: text.encode()} for name, text in texts.items()]),)
+
+
+def rest_body_pools() -> tuple[Pool, ...]:
+    """Bodies of REST: rows, columns and examples."""
+    return (Pool(1.0, _single([
+        b'{"instances": [1.0, 2.5, -3e-7]}', b'{"inputs": {"x": [[1, 2], [3, NaN]]}}', b'{"inputs": [-Infinity, 0]}',
+        b'{"signature_name": "s1", "instances": [{"a": 1, "s": "u"}, {"s": {"b64": "aGk="}, "a": -7}]}',
+        b'{"signature_name": "s2", "instances": ["\\u00e9", {"b64": "aGk="}]}',
+        b'{"signature_name": "s3", "inputs": {"b": [true], "u": [18446744073709551615], "d": [1e308]}}',
+        b'{"signature_name": "c", "context": {"q": 1}, "examples": [{"x": [1, 2], "y": 1.5, "z": {"b64": "aGk="}}]}',
+    ])),)
+
+
+def binary_body_pools() -> tuple[Pool, ...]:
+    """Bodies of the Open Inference Protocol."""
+    import zlib
+
+    from .serve_doors import BODY, LENGTH
+
+    plain = (b'{"id": "1", "inputs": [{"name": "x", "shape": [2], "datatype": "FP32", "data": [1, 2.5]}, {"name": "s", '
+             b'"shape": [1, 1], "datatype": "BYTES", "data": [["u"]]}], "outputs": [{"name": "x", "parameters": '
+             b'{"binary_data": true}}]}')
+    head = (b'{"inputs": [{"name": "s", "shape": [2], "datatype": "BYTES", "parameters": {"binary_data_size": 11}}, '
+            b'{"name": "h", "shape": [1, 2], "datatype": "BF16", "parameters": {"binary_data_size": 4}}], '
+            b'"parameters": {"binary_data_output": true}}')
+    raw = b"\1\0\0\0a\2\0\0\0bc\0\x80\x80?"
+    length = str(len(head)).encode()
+    return (Pool(1.0, [{BODY: plain, LENGTH: b""}, {BODY: head + raw, LENGTH: length},
+                       {BODY: zlib.compress(head + raw), LENGTH: length}]),)
+
+
+def warmup_pools() -> tuple[Pool, ...]:
+    """Warm-up records: a message of each kind."""
+    from heald_serve.messages import message_class
+
+    logs = []
+    for _ in range(3):
+        logs.append(message_class("PredictionLog")())
+    tensor = logs[0].predict_log.request.inputs["x"]
+    tensor.dtype = 1
+    tensor.tensor_shape.dim.add(size=2)
+    tensor.float_val.extend([1, 2])
+    for log in (logs[1].regress_log, logs[2].multi_inference_log):
+        feature = log.request.input.example_list.examples.add().features.feature["x"]
+        feature.float_list.value.append(1)
+    logs[1].regress_log.request.model_spec.signature_name = "s2"
+    logs[2].multi_inference_log.request.tasks.add().model_spec.signature_name = "s2"
+    return (Pool(1.0, [{"log.pb": log.SerializeToString(), "records": b""} for log in logs]),)
+
+
 _METADATA = """\
 Metadata-Version: 2.4
 Name: heald-stranger

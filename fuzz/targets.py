@@ -11,7 +11,20 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from . import archives, bef_edits, bundles, command_doors, doors, forest_edits, mlir_edits, protobuf, raw, seeds, tokens
+from . import (
+    archives,
+    bef_edits,
+    bundles,
+    command_doors,
+    doors,
+    forest_edits,
+    mlir_edits,
+    protobuf,
+    raw,
+    seeds,
+    serve_doors,
+    tokens,
+)
 from .raw import Words
 from .samples import SINGLE, Sample
 
@@ -78,6 +91,16 @@ TARGETS = {
     "plugin_metadata": Target(seeds.distribution_pools, ((9, of(tokens.edit, "*-info/*")),
                                                          (1, of(raw.edit, "*-info/*"))),
                               doors.distribution, is_folder=True),
+    "serve_config": Target(seeds.serve_config_pools, ((9, of(tokens.edit, "*")), (1, of(raw.edit, "*"))),
+                           serve_doors.configs, lambda: seeds.SERVE_WORDS, is_folder=True),
+    "rest_body": Target(seeds.rest_body_pools, ((9, of(tokens.edit)), (1, of(raw.edit))), serve_doors.rest_body,
+                        lambda: seeds.SERVE_WORDS),
+    "v2_body": Target(seeds.binary_body_pools, ((6, of(tokens.edit, "body")), (3, of(raw.edit, "body")),
+                                                (1, of(raw.edit, "length"))),
+                      serve_doors.binary_body, lambda: seeds.SERVE_WORDS, is_folder=True,
+                      finish=serve_doors.repair_length),
+    "warmup": Target(seeds.warmup_pools, ((9, of(protobuf.edit, "log.pb")), (1, of(raw.edit, "records"))),
+                     serve_doors.warmup, is_folder=True),
 }
 
 

@@ -28,8 +28,8 @@ if "HEALDTEST_PYTHONS" not in os.environ:
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
-WANTED = "heald[opencl,mlir]"
-PLUGINS = {"cpu", "eager", "heald", "mlir", "onednn", "opencl", "saved_model", "simplify", "tf_ops", "tools"}
+WANTED = "heald[opencl,mlir,serve]"
+PLUGINS = {"cpu", "eager", "heald", "mlir", "onednn", "opencl", "saved_model", "serve", "simplify", "tf_ops", "tools"}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "heald", "third-parties")
 
 
@@ -136,6 +136,17 @@ def test_an_installation_classifies_the_digits(installation):
 
 def test_the_parts_of_an_installation_come_from_its_environment_and_work(installation):
     installation.run("python", "-W", "error", ROOT / "tests" / "workers" / "installed_copy.py", DIGITS)
+
+
+def test_an_installation_serves_the_digits(installation):
+    installation.run("python", "-W", "error", ROOT / "tests" / "workers" / "installed_server.py", DIGITS)
+
+
+@pytest.mark.parametrize("other", ["tensorflow", "tritonclient[all]"])
+def test_the_server_resolves_beside_other_users_of_protobuf_and_grpc(installation, dist, other):
+    """The index is asked for their requirements, and nothing is installed: TensorFlow has 600 MB."""
+    run(installation.programs / "python", "-m", "pip", "install", "--dry-run", "--find-links", dist, WANTED, other,
+        cwd=installation.folder, env=dict(os.environ))
 
 
 @pytest.mark.parametrize("kind", sorted(new.NEXT))

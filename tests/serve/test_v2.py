@@ -256,6 +256,14 @@ def test_a_parameter_that_would_change_the_answer_is_refused(serve):
         assert fault(call, caller, "ModelInfer", request)[0] == "UNIMPLEMENTED"
 
 
+def test_names_of_half_a_character_are_refused(serve):
+    client, _ = serve({"F": LINE})
+    for changes in ({"id": "\ud800"}, {"inputs": [tensor("\udfff", [1])]}, {"outputs": [{"name": "y\ud800"}]},
+                    {"id": 7}, {"outputs": [{"name": 7}]}, {"parameters": {"signature": "\ud800"}}):
+        answer = client.ask("POST", "/v2/models/F/infer", {"inputs": [tensor("x", [1])], **changes})
+        assert (answer.status, bool(answer.error)) == (400, True), changes
+
+
 def test_types_that_json_lacks_need_binary_data(serve):
     client, _ = serve({"H": signature(infos(x="float32"), infos(h="float16", c="complex64", s="string"), lambda x: (
         x.astype("f2"), x.astype("c8"), np.array([b"\xff"], object)))})

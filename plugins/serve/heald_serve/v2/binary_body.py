@@ -62,8 +62,7 @@ def parse_body(body: bytes, length_text: bytes | None) -> InferBody:
         length = int(length_text)
     document = parse_object(bytes(view[:length]))
     parameters = _parameters(document, "the request")
-    if not isinstance(document.get("id", ""), str):
-        raise InvalidArgument("'id' is no string")
+    _check_text(document.get("id", ""), "'id'")
     outputs = {_name(output, "output"): _is_binary(_parameters(output, "an output"), _BINARY, parameters)
                for output in _objects(document, "outputs")}
     return InferBody(document, view[length:], parameters, outputs, _is_binary(parameters, _BINARY_OUTPUTS, {}))
@@ -86,9 +85,19 @@ def _parameters(document: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 def _name(row: Mapping[str, Any], kind: str) -> str:
     name = row.get("name")
-    if not isinstance(name, str):
+    if name is None:
         raise InvalidArgument(f"an {kind} has no 'name'")
-    return name
+    return _check_text(name, f"the name of an {kind}")
+
+
+def _check_text(text: Any, kind: str) -> str:
+    """Raises InvalidArgument for a value that is no string, or one with half of a surrogate pair: none goes back."""
+    try:
+        if isinstance(text, str) and text.encode() is not None:
+            return text
+    except UnicodeEncodeError:
+        pass
+    raise InvalidArgument(f"{kind} is no string of whole characters")
 
 
 def _is_binary(parameters: Mapping[str, Any], key: str, outer: Mapping[str, Any]) -> bool:
