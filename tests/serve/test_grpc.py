@@ -140,6 +140,22 @@ def test_a_tensor_of_an_odd_type_or_shape_is_an_error(begin, dtype, dims):
     assert (code, text.startswith("tensor parsing error: x")) == ("INVALID_ARGUMENT", True)
 
 
+@pytest.mark.parametrize("kind", ["float32", "string", "bool"])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_few_bytes_stand_for_no_large_tensor(begin, kind, count):
+    caller = begin({"E": echo(x=kind)})
+    request = message_class("PredictRequest")(model_spec=spec_of("E"))
+    tensor = request.inputs["x"]
+    write_tensor(tensor, strings(*[b"a"] * count) if kind == "string" else np.ones(count, kind))
+    del tensor.tensor_shape.dim[:]
+    for size in (1 << 16, 1 << 16):
+        tensor.tensor_shape.dim.add(size=size)
+    code, text = fault(caller.call, PREDICTION, "Predict", request)
+    assert (code, "bytes stand for" in text) == ("INVALID_ARGUMENT", True)
+    tensor.tensor_shape.dim[1].size = 1
+    assert arrays_of(caller.call(PREDICTION, "Predict", request))["x"].shape == (1 << 16, 1)
+
+
 def test_malformed_bytes_are_an_error(begin):
     caller = begin({"F": LINE})
     send = caller.channel.unary_unary(f"/{PREDICTION}/Predict")

@@ -293,6 +293,22 @@ def test_tls_serves_with_the_texts_of_an_ssl_config(tmp_path, start):
             stranger.predict("F", {"x": np.float32([2])})
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
+def test_a_server_that_verifies_clients_serves_those_with_a_certificate(tmp_path, start):
+    from harness.serve_models import echo
+
+    texts = certificate(tmp_path)
+    verifying = texts._replace(authorities=texts.certificate, verifies_clients=True)
+    server, client = start({"F": echo(x="float32")}, tls=verifying, grpc_port=0)
+    client.close()
+    cert, key = (str(tmp_path / name) for name in ("cert.pem", "key.pem"))
+    for address in (f"https://localhost:{server.port}", f"grpcs://localhost:{server.grpc_server.port}"):
+        with connect(address, ca_file=cert, cert_file=cert, key_file=key) as caller:
+            assert caller.predict("F", {"x": np.float32([2])})["x"].tolist() == [2]
+        with connect(address, ca_file=cert) as stranger, pytest.raises(ClientError, match="UNAVAILABLE"):
+            stranger.predict("F", {"x": np.float32([2])}, timeout=10)
+
+
 def test_texts_that_are_no_certificate_are_an_error():
     from heald_serve.tls import server_context
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from http.client import HTTPConnection
 from importlib import import_module
 from pathlib import Path
 
 
 def ask_over_http(port, images):
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("POST", "/v1/models/digits:predict", json.dumps({"instances": images.tolist()}))
-    return [row["digit"] for row in json.loads(connection.getresponse().read())["predictions"]]
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        connection.request("POST", "/v1/models/digits:predict", json.dumps({"instances": images.tolist()}))
+        return [row["digit"] for row in json.loads(connection.getresponse().read())["predictions"]]
 
 
 def ask_over_grpc(port, images):

@@ -21,6 +21,8 @@ _HALVES = ("float16", "bfloat16")
 LARGEST_PLAIN_BYTES = 64 << 10
 _PLAIN_TYPES = {} if sys.byteorder == "big" else {dtypes.named(name).number: np.dtype(name) for name in (
     "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
+LARGEST_FILLED_BYTES = 64 << 20
+STRING_BYTES = 8  # of an element in an object array
 _TENSOR_CONTENT, _STRINGS, _FLOAT8 = 4, 8, 18
 
 
@@ -30,12 +32,21 @@ def read_tensors(messages: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tensor(message: Any, name: str) -> Any:
+    """The array. Raises InvalidArgument, also for a few bytes that stand for a large array.
+
+    A short list repeats its last element up to the shape, and each element of a whole list has a byte at least.
+    """
     array = _plain_tensor(message)
     if array is not None:
         return array
     raw = message.SerializeToString()
     try:
-        return TensorValue.read(raw, 0, len(raw)).array()
+        value = TensorValue.read(raw, 0, len(raw))
+        nbytes = value.size * (value.dtype.itemsize or STRING_BYTES)
+        if value.size > len(raw) and nbytes > LARGEST_FILLED_BYTES:
+            raise InvalidArgument(f"{len(raw)} bytes stand for {nbytes:,}; a list that is shorter than its shape fills "
+                                  f"{LARGEST_FILLED_BYTES:,} at most")
+        return value.array()
     except HealdError as error:
         raise InvalidArgument(f"tensor parsing error: {name}: {error}") from None
 

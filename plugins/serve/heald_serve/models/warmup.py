@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from heald.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, of_system
 
+from ..grpc.tensors import read_tensors
 from ..messages import parse_message
 from .served_model import DEFAULT_SIGNATURE, ServedSignature, check_inputs
 
@@ -70,7 +71,7 @@ def _runs_of(log: Any, signatures: Mapping[str, ServedSignature]) -> Iterator[tu
     if kind == "predict_log":
         request = log.predict_log.request
         signature = _signature(signatures, request.model_spec.signature_name)
-        yield signature, {name: _array(tensor, name) for name, tensor in request.inputs.items()}
+        yield signature, read_tensors(request.inputs)
     elif kind in ("classify_log", "regress_log"):
         request = getattr(log, kind).request
         yield _of_examples(signatures, request.model_spec.signature_name, request.input)
@@ -108,13 +109,3 @@ def _signature(signatures: Mapping[str, ServedSignature], name: str) -> ServedSi
         return signatures[name or DEFAULT_SIGNATURE]
     except KeyError:
         raise NotFound(f'Serving signature key "{name or DEFAULT_SIGNATURE}" not found.') from None
-
-
-def _array(tensor: Any, name: str) -> Any:
-    from heald.api import TensorValue
-
-    raw = tensor.SerializeToString()
-    try:
-        return TensorValue.read(raw, 0, len(raw)).array()
-    except ValueError as error:
-        raise InvalidArgument(f"tensor parsing error: {name}: {error}") from error
