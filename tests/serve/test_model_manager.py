@@ -302,11 +302,11 @@ def test_a_new_list_that_cannot_be_read_leaves_the_old_one(tmp_path):
     absent = ModelConfig("n", tmp_path / "absent")
     for configs in ([absent], [world.config, absent], [world.config._replace(labels={"stable": 9})]):
         with pytest.raises((NotFound, FailedPrecondition)):
-            world.manager.replace(configs)
+            world.manager.replace_models(configs)
         assert world.manager.names() == ["m"]
     world.add(2)
     world.settle()
     assert world.serving == 2
-    world.manager.replace([])
+    world.manager.replace_models([])
     world.manager.settle()
     assert world.states == {1: "END", 2: "END"}

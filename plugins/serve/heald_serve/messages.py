@@ -31,7 +31,6 @@ def _pool() -> Any:
 
 
 @cache
-@cache
 def message_class(name: str) -> Any:
     """The class of a message, such as `tensorflow.serving.PredictRequest`, or `PredictRequest` for short."""
     from google.protobuf import message_factory

@@ -61,7 +61,7 @@ class ManagerThread:
 
     def _reload(self) -> None:
         assert self._read_configs is not None
-        self._manager.replace(self._read_configs())
+        self._manager.replace_models(self._read_configs())
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Do a part of the round; a fault that stays is reported once."""

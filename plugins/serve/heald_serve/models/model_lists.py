@@ -48,7 +48,7 @@ class OwnModels:
 
     def replace_models(self, configs: Sequence[ModelConfig]) -> None:
         self.remember(self._manager.configs())
-        self._manager.replace(configs)
+        self._manager.replace_models(configs)
 
     def is_settled(self) -> bool:
         return self._manager.is_settled()

@@ -83,7 +83,7 @@ class ModelManager:
             for config in configs:
                 self._checked_labels(config)
 
-    def replace(self, configs: Sequence[ModelConfig]) -> None:
+    def replace_models(self, configs: Sequence[ModelConfig]) -> None:
         """Replace the models and look for their versions. Where either fails, the models stay as they were.
 
         A base path that cannot be read would stop every later look, of all models.
