@@ -19,8 +19,8 @@ PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{method}" for method in ("pre
 class ServedSignature(NamedTuple):
     """A signature. `call(inputs, options)` takes arrays by name, and returns arrays by name.
 
-    `times`: of its runs; None for a signature that runs in threads alone.
     `defaults`: arrays of inputs that a call may leave out. They join after batching: they have no row of a request.
+    `times`: of its runs; None for a signature that runs in threads alone.
     """
 
     name: str
@@ -28,8 +28,8 @@ class ServedSignature(NamedTuple):
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
     call: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
-    times: RunTimes | None = None
     defaults: Mapping[str, Any] = MappingProxyType({})
+    times: RunTimes | None = None
 
 
 def signatures_of(model: Any, is_stateful: Callable[[str], bool] = lambda _: True) -> dict[str, ServedSignature]:
