@@ -113,11 +113,12 @@ def session_of(op: str, x: Any, w: Any, attrs: dict[str, Any]) -> Callable[[], o
              Node("kept", "Const", attrs={"dtype": dtypes.float32, "value": x}),
              Node("x", "Mul", ["kept", "one"], attrs={"T": dtypes.float32}, device=NAME),
              Node("w", "Const", attrs={"dtype": dtypes.float32, "value": w}),
-             Node("axes", "Const", attrs={"dtype": dtypes.int32, "value": np.arange(x.ndim, dtype=np.int32)})]
+             *(Node(name, "Const", attrs={"dtype": dtypes.int32, "value": np.full(x.ndim, value, np.int32)})
+               for name, value in (("begin", 0), ("size", 1)))]
     for i in range(10):
         nodes += [Node(f"y{i}", op, ["x", "w"], attrs={"T": dtypes.float32, **attrs}, device=NAME),
-                  Node(f"m{i}", "Max", [f"y{i}", "axes"], device=NAME,
-                       attrs={"T": dtypes.float32, "Tidx": dtypes.int32, "keep_dims": False})]
+                  Node(f"m{i}", "Slice", [f"y{i}", "begin", "size"], device=NAME,
+                       attrs={"T": dtypes.float32, "Index": dtypes.int32})]
     session = heald.Session(Graph(nodes), {"placement": {"fallback": "error"}, "plugins": {"block": ["simplify"]}})
     return partial(session.run, [f"m{i}" for i in range(10)], {"one": np.float32(1)})
 

@@ -31,6 +31,24 @@ def test_reductions_along_the_last_axis(dtype):
             check(op, [signs, np.int32([1])], T=kind, keep_dims=False)
 
 
+@pytest.mark.parametrize(("shape", "axes", "launches"), [
+    ((1 << 14,), [0], 2), ((2, 3, 5 << 11), [2], 2), ((4, 8, 1024), [0, 1, 2], 2), ((1 << 12,), [0], 2),
+    ((2047,), [0], 1), ((4099,), [0], 1), ((200, 1 << 12), [1], 1), ((2, 4, 3, 1 << 12), [1, 3], 1)], ids=str)
+def test_long_rows_are_reduced_in_pieces(shape, axes, launches):
+    """Rows are cut where they are few, where they are long, and where their length has divisors."""
+    rng = np.random.default_rng(1)
+    x = numbers(rng, shape, np.float32)
+    inputs = [x, np.int32(axes)]
+    b = node("Max", inputs, {"T": dtypes.float32, "keep_dims": False})
+    assert len(NODES["Max"].make(CUDA_GPU, b).launches) == launches
+    for op in ("Max", "Min"):
+        check(op, inputs, T=dtypes.float32, keep_dims=False)
+    small = rng.integers(-3, 4, shape).astype(np.float32)  # sums of such numbers are exact in any order
+    for op in ("Sum", "Mean"):
+        check(op, [small, np.int32(axes)], T=dtypes.float32, keep_dims=False)
+    check("Mean", [rng.integers(0, 50, shape, np.int32), np.int32(axes)], T=dtypes.int32, keep_dims=False)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64], ids=str)
 def test_softmax(dtype):
     rng = np.random.default_rng(0)

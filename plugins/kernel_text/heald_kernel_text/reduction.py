@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
-from heald.api import DType, errors
+from heald.api import DType, dtypes, errors
 
 from .broadcast import Dims
 from .dialect import Target
 from .element_types import ELEMENTS, memory_type, register_type
 from .epilogue import indent_lines
 from .lanes import lanes_of, over_channels
-from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
+from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel
 from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
 from .strided_view import reach
+
+BUSY_GROUPS = 1024  # that a GPU has work for at once
+SHORTEST_PIECE = 2048  # elements: a group's second launch takes as long as so many
+EXACT_TYPES = frozenset({dtypes.bool_, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
+                         dtypes.uint64})
 
 
 class Axis(NamedTuple):
@@ -51,7 +57,34 @@ def reduce(target: Target, op: str, dtype: DType, shape: Dims, axes: Collection[
         merged_axes = axes_of(shape, axes) or [Axis(1, 1, False)]
     if not merged_axes[-1].reduced:
         return _kept_last(target, problem, merged_axes)
-    return (_by_lanes if target.cpu else _by_groups)(target, problem, merged_axes)
+    if target.cpu:
+        return _by_lanes(target, problem, merged_axes)
+    pieces = _pieces_of(problem, merged_axes)
+    return _by_groups(target, problem, merged_axes) if pieces == 1 else _in_pieces(target, problem, size, pieces)
+
+
+def _pieces_of(problem: ReductionProblem, axes: Sequence[Axis]) -> int:
+    """The pieces of each row that get a group of their own; 1 where rows are short, or keep the GPU busy as they are.
+
+    The pieces have equal lengths, so the mean of their means is the mean. Their results are stored in the type of the
+    tensor, so narrow types, whose sums are wider, stay whole.
+    """
+    is_exact = problem.dtype in EXACT_TYPES and (problem.op != "Mean" or problem.dtype.kind == "f")
+    outputs = prod(axis.length for axis in axes if not axis.reduced)
+    if not is_exact or len(axes) > 2 or outputs * 8 > BUSY_GROUPS:
+        return 1
+    most = min(BUSY_GROUPS // outputs, problem.count // SHORTEST_PIECE)
+    return next((pieces for pieces in range(most, 1, -1) if problem.count % pieces == 0), 1)
+
+
+def _in_pieces(target: Target, problem: ReductionProblem, rows: int, pieces: int) -> Plan:
+    """Reduce the pieces of each row, and then their results."""
+    first, second = (
+        _by_groups(target, replace(problem, count=count), [Axis(outputs, count, False), Axis(count, 1, True)])
+        for outputs, count in ((rows * pieces, problem.count // pieces), (rows, pieces)))
+    results = Argument(SCRATCH, 0)
+    return chain_plans([Stage(first, [Argument(INPUT, 0)], [results]), Stage(second, [results], [Argument(OUTPUT, 0)])],
+                       [rows * pieces * problem.dtype.itemsize])
 
 
 def _plan(
