@@ -1,6 +1,6 @@
 """NVIDIA's libraries of products, loaded from their wheels or from the system. None is required.
 
-`blas` and `cudnn` are written against the documented C interfaces. They have not run on a GPU.
+`blas` and `cudnn` are written against the documented C interfaces.
 """
 
 from __future__ import annotations
