@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
@@ -166,6 +167,32 @@ def test_a_callable_takes_arrays_in_the_order_of_its_feeds():
     assert reverse(np.float32([3]), np.float32([1]))[0].tolist() == [-2]
     with pytest.raises(InvalidArgument, match="2 arrays"):
         subtract(np.float32([3]))
+
+
+@pytest.mark.parametrize("feeds", [["x", "y"], {"a": "x", "b": "y"}, {"a": "x", "b": "y", "c": "x:0"}])
+def test_a_released_callable_says_so_and_the_others_go_on(feeds):
+    session = heald.Session(graph(placeholder("x"), placeholder("y"), node("d", "Sub", "x", "y")))
+    subtract, other = session.make_callable("d", feeds), session.make_callable("d", feeds)
+    arrays = [np.float32(3), np.float32(1), np.float32(3)][: len(feeds)]
+    assert [subtract(*arrays), other(*arrays), subtract(*arrays), other(*arrays)] == [2, 2, 2, 2]
+    for _ in range(2):
+        subtract.release()
+        with pytest.raises(InvalidArgument, match="this callable has been released"):
+            subtract(*arrays)
+        with pytest.raises(InvalidArgument, match="this callable has been released"):
+            subtract(*arrays, options=heald.RunOptions(timeout=5))
+    assert other(*arrays) == session.run("d", {"x": arrays[0], "y": arrays[1]}) == 2
+    other.release()
+    assert session.make_callable("d", feeds)(*arrays) == 2
+
+
+def test_a_released_callable_is_garbage_at_once():
+    session = heald.Session(graph(placeholder("x"), node("d", "Neg", "x")))
+    step = session.make_callable("d", ["x"])
+    step.release()
+    weak = weakref.ref(step)
+    del step
+    assert weak() is None
 
 
 def test_a_closed_session_says_so(two_constants):

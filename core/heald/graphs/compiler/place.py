@@ -12,7 +12,8 @@ error only for a step that needs it.
 # single nodes. The rules, in order:
 #
 #   request            the intersection of the members' requests, after clear and remap, else the session's device
-#   request not met    [placement] fallback: an error, or another device of the type, or the first device with kernels
+#   request not met    [placement] fallback: an error, or another device of the type, or the first device with kernels;
+#                      so is a request for another process, with a type or without
 #   no request         the first device type in order whose kernels serve every member
 #   no device serves   the group is parted: each member alone, or an error with fallback "error"
 #   host integers      a free node whose integers only the host consumes stays on the host (`host_integers`)
@@ -285,10 +286,10 @@ class Placer:
         return self._prefer if group.asker is None else common
 
     def _request(self, text: str) -> DeviceName | None:
-        """Return a node's request after clear and remap; None when it asks for no device type."""
+        """Return a node's request after clear and remap; None when every device of this process meets it."""
         device_name = DeviceName() if self._config.clear else DeviceName.parse(text)
         remapped = self._remapped_request(device_name)
-        return remapped if remapped.type is not None else None
+        return remapped if remapped.type is not None or not remapped.is_local else None
 
     def _session_device(self, text: str) -> DeviceName | None:
         """Return the session's device after remap. Raises the error of a device that is not usable."""
@@ -323,12 +324,11 @@ class Placer:
 
     def _try_device(self, group: PlacementGroup, request: DeviceName, reason: str) -> bool:
         """Assign the group to a device of the wanted type and return True, or note the reason and return False."""
-        assert request.type is not None
         if request.type in group.lacking:
             return False
         device = self._usable(request)
-        if device is None:
-            why = (self._devices.why_not(request.type, request.index) if request.is_local
+        if request.type is None or device is None:
+            why = (self._devices.why_not(request.type, request.index) if request.is_local and request.type is not None
                    else "it is not in this process")
             for row, _ in group.members:
                 if not any(noted_reason == why and other.partition(":")[0] == request.type

@@ -33,7 +33,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
 from ...runtime.contract.graph_pass import FUSION, GRAPH
@@ -196,7 +196,8 @@ class Session:
         """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step.
 
         The function takes `options=RunOptions(...)`, too. A mapping has the tensors by names of the caller's, which
-        errors use. Names of one tensor take equal values.
+        errors use. Names of one tensor take equal values. The function's method `release()` ends it: later calls raise
+        InvalidArgument, running ones go on.
         """
         return self.callable_within(self._step, fetches, feeds, targets)
 
@@ -216,7 +217,8 @@ class Session:
                                         name_tuple(tuple(tensors_by_name.values()), "feed"), strict=True)))
         names_fed = name_tuple(feeds if named is None else named.tensors, "feed")
         key = names, names_fed, name_tuple(targets, "target")
-        prepared = self._prepare_and_initialize(*key, within)
+        prepared: Any = self._prepare_and_initialize(*key, within)
+        metas = prepared.metas
         shown = names_fed if named is None else named.names
         count = len(shown)
         shares = named if named is not None and not named.are_distinct else None
@@ -234,12 +236,12 @@ class Session:
             try:
                 if self._initializers_of_step and key in self._initializers_of_step:  # the session was reset
                     self._initialize(key, options or self._step)
-                values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
+                values = arrays if shares is None else shares.distinct(arrays, metas)
                 try:
                     results = prepared(values, options)
                 except InvalidArgument:
                     if named is not None:
-                        named.check(values, prepared.metas, self.host.memory)
+                        named.check(values, metas, self.host.memory)
                     raise
                 except HealdError:
                     raise
@@ -250,6 +252,11 @@ class Session:
                     limited.close()
             return results[0] if single else rebuild(results)
 
+        def release() -> None:
+            nonlocal prepared
+            prepared = _raise_released
+
+        step.release = release  # type: ignore[attr-defined]
         return step
 
     @boundary
@@ -564,6 +571,11 @@ class Session:
                 elif row.node in self._served:
                     rows[row.node] = row  # an earlier link fused it
         self._served = {**self._served, **rows}
+
+
+def _raise_released(*_: object) -> NoReturn:
+    """The step of a released callable."""
+    raise InvalidArgument("this callable has been released", hint="make a new one: session.make_callable(...)")
 
 
 def _closed_error() -> FailedPrecondition:

@@ -165,8 +165,8 @@ class DeviceName(NamedTuple):
     @classmethod
     @lru_cache(256)
     def parse(cls, text: str) -> DeviceName:
-        """Read a full, partial or short name; `/cpu:0` is TensorFlow's old form. Raises InvalidArgument for any other
-        text."""
+        """Read a full, partial or short name; `/cpu:0` is TensorFlow's old form, and `*` stands for any part. Raises
+        InvalidArgument for any other text."""
         short = _SHORT.fullmatch(text)
         if short is not None:
             return cls(type=short["type"].upper(), index=_index(short["index"]))
@@ -211,8 +211,9 @@ class DeviceName(NamedTuple):
 
 _SHORT = re.compile(r"/?(?P<type>(?!job:|replica:|task:|device:)[A-Za-z_]\w*):(?P<index>\d{1,9}|\*)", re.ASCII)
 _PART = (  # compiled when it is first used: a start meets short names alone
-    r"job:(?P<job>[A-Za-z_]\w*)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
-    r"|(device:)?(?P<type>[A-Za-z_]\w*)(:(?P<index>\d{1,9}|\*))?"
+    r"job:(?P<job>[A-Za-z_]\w*|\*)|replica:(?P<replica>\d{1,9}|\*)|task:(?P<task>\d{1,9}|\*)"
+    r"|(device:)?(?P<type>(?!(?:job|replica|task|device):)[A-Za-z_]\w*)(:(?P<index>\d{1,9}|\*))?"
+    r"|device:\*(:(?P<index_of_any>\d{1,9}|\*))?"
 )
 
 
@@ -221,9 +222,9 @@ def _index(text: str | None) -> int | None:
 
 
 def _part(match: re.Match[str]) -> dict[str, Any]:
-    kind = match["type"]
-    return {"job": match["job"], "replica": _index(match["replica"]), "task": _index(match["task"]),
-            "type": kind.upper() if kind else None, "index": _index(match["index"])}
+    kind, job = match["type"], match["job"]
+    return {"job": None if job == "*" else job, "replica": _index(match["replica"]), "task": _index(match["task"]),
+            "type": kind.upper() if kind else None, "index": _index(match["index"] or match["index_of_any"])}
 
 
 class DeviceType(NamedTuple):
