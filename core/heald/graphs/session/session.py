@@ -63,6 +63,7 @@ from .asynchronous_step import AsynchronousStep
 from .constant_folding import ConstantFolder
 from .effects import has_effects
 from .extension import extend_graph
+from .fed_references import check_fed_references
 from .function_compiler import Environment, StepSignature
 from .graph_export import GraphExport
 from .graph_placement import Nodes, PlacedGraph, Placers, with_rows
@@ -541,7 +542,10 @@ class Session:
                                       hint="feed it under one name: 'x' and 'x:0' are the same tensor")
             fed[fed_tensor] = self._feed_meta(fed_tensor)
         fetched = [tensor_of_name(name, self.nodes, "fetch") for name in fetches]
-        return StepSignature(fed, fetched, [target_node(name, self.nodes) for name in targets])
+        acting = [target_node(name, self.nodes) for name in targets]
+        ends = *(node for node, index in fetched if (node, index) not in fed), *acting
+        check_fed_references(self.given_graph, self.host.registries.ops, fed, ends)
+        return StepSignature(fed, fetched, acting)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
