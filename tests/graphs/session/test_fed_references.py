@@ -29,8 +29,8 @@ def session():
 
 
 @pytest.mark.parametrize(("fetch", "fed", "refused"), [
-    ("set", "v", "set"), ("add", "v:0", "add"), ("scatter", "v", "scatter"), ("after", "v", "set"), ("late", "v", "set"),
-    ("twice", "set", "twice"), ("moved", "v", "moved"),
+    ("set", "v", "set"), ("add", "v:0", "add"), ("scatter", "v", "scatter"), ("after", "v", "set"),
+    ("late", "v", "set"), ("twice", "set", "twice"), ("moved", "v", "moved"),
 ])
 def test_a_node_that_takes_a_reference_refuses_a_fed_value(session, fetch, fed, refused):
     for run in (lambda: session.run(fetch, {fed: FED, "x": X}), lambda: session.make_callable(fetch, [fed, "x"]),

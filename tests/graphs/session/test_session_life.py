@@ -54,6 +54,38 @@ def test_new_nodes_use_the_nodes_and_the_state_of_the_session(session):
     assert session.run(["z", "zz", "v/get"], {"x": 2 * X})[1].tolist() == X.tolist()
 
 
+@pytest.mark.parametrize("suffix", [".pb", ".pbtxt"])
+def test_nodes_from_a_file_use_the_nodes_of_the_session(session, tmp_path, suffix):
+    path, whole = tmp_path / f"more{suffix}", tmp_path / f"whole{suffix}"
+    heald.graphdef.dump(Graph([node("z", "Neg", "y"), node("w", "AddV2", "z", "v/get")]), path)
+    session.run([], {"x": X}, targets=["v/set"])
+    with pytest.raises(InvalidArgument, match="input 'y' does not exist"):
+        heald.graphdef.load(path)
+    session.extend(heald.graphdef.load(path, partial=True))
+    assert session.run("w", {"x": X}).tolist() == (2 * X).tolist()
+    heald.graphdef.dump(Graph([node("u", "Neg", "gone"), node("t", "Neg", "y")]), whole)
+    more = heald.graphdef.load(whole, partial=True)
+    for use in (session.extend, heald.Session):
+        with pytest.raises(InvalidArgument, match="input '(gone|y)' does not exist"):
+            use(more)
+    data = heald.graphdef.dumps(Graph([node("s", "Neg", "w")]))
+    session.extend(heald.graphdef.loads(data, partial=True))
+    assert session.run("s", {"x": X}).tolist() == (-2 * X).tolist()
+
+
+@pytest.mark.parametrize("nodes", [
+    [node("bad name", "Neg", "y")], [node("", "Neg", "y")], [node("z", "", "y")], [node("z", "Neg", "z")],
+    [node("z", "Neg", "y:7")], [node("z", "Neg", "w"), node("w", "Neg", "z")],
+])
+def test_a_partial_graph_that_is_not_well_formed_is_refused_by_the_session(session, nodes):
+    def extend_and_run():
+        session.extend(heald.graphdef.loads(heald.graphdef.dumps(Graph(nodes)), partial=True))
+        session.run("z", {"x": X})
+
+    with pytest.raises(InvalidArgument):
+        extend_and_run()
+
+
 def test_a_reference_variable_keeps_its_value_and_serves_new_nodes():
     attrs = {"dtype": FLOAT, "shape": ShapeAttr((3,)), "shared_name": b"", "container": b""}
     nodes = [placeholder("x", (3,)), Node("v", "VariableV2", attrs=attrs), node("set", "Assign", "v", "x")]

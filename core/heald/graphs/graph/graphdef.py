@@ -23,11 +23,14 @@ _BYTE_FORMATS = ("b", "B", "c")  # formats of buffers whose elements are bytes
 
 
 @boundary
-def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool = True) -> Graph:
+def load(
+    path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool = True, partial: bool = False
+) -> Graph:
     """The graph in a file, verified. Large binary files are memory-mapped: large constants stay views of the file.
 
     `text`: True for protobuf's text form; None decides by the suffix.
     `mmap`: False reads the whole file, so that later changes of the file have no effect.
+    `partial`: True for a part of a graph, whose inputs may be nodes of a session: `Session.extend` verifies it.
 
     Raises NotFound, PermissionDenied, DataLoss for files that are no GraphDef or end too early, InvalidArgument for
     folders, malformed text and graphs that are not well formed.
@@ -38,13 +41,13 @@ def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool =
         check_file(file)
         check_kind(file)
         if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
-            return loads(graphdef_text.parse(mapped_file.read(file), str(file)))
-        return _load_binary(file, mmap)
+            return loads(graphdef_text.parse(mapped_file.read(file), str(file)), partial=partial)
+        return _load_binary(file, mmap, partial)
 
 
 @boundary
-def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> Graph:
-    """The graph in `data`, verified. Bytes are not copied: nodes are views of them. Raises as `load`."""
+def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False, partial: bool = False) -> Graph:
+    """The graph in `data`, verified. Bytes are not copied: nodes are views of them. Arguments and errors as `load`."""
     if isinstance(data, str):
         if not text:
             raise InvalidArgument("a binary GraphDef is bytes, got text", hint="pass text=True for the text form")
@@ -53,7 +56,8 @@ def loads(data: bytes | bytearray | memoryview | str, *, text: bool = False) -> 
     if text:
         view = memoryview(graphdef_text.parse(bytes(view), "<text>"))
     graph = read(view)
-    verify(graph)
+    if not partial:
+        verify(graph)
     return graph
 
 
@@ -109,7 +113,7 @@ def _parts_of(graph: object) -> list[Buffer]:
     return binary_parts(graph)
 
 
-def _load_binary(file: Path, mapped: bool) -> Graph:
+def _load_binary(file: Path, mapped: bool, partial: bool) -> Graph:
     view = mapped_file.contents(file, mapped=mapped)
     try:
         graph = read(view)
@@ -119,7 +123,8 @@ def _load_binary(file: Path, mapped: bool) -> Graph:
         raise
     if not graph.nodes and not graph.functions and not graph.versions.producer:
         raise DataLoss("this is not a GraphDef: it has no node")
-    verify(graph)
+    if not partial:
+        verify(graph)
     return graph
 
 

@@ -281,6 +281,8 @@ class Session:
     def extend(self, graph: Graph) -> None:
         """Add the nodes and functions of a graph, which may use the session's. Nothing is added after an error.
 
+        `graphdef.load(path, partial=True)` reads such a graph from a file.
+
         The session's nodes keep their devices and their state. Steps and callables that exist go on meanwhile, and stay
         valid.
 
@@ -289,7 +291,7 @@ class Session:
         """
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"extend takes a Graph, not {type(graph).__name__}",
-                                  hint="session.extend(heald.graphdef.load(path))")
+                                  hint="session.extend(heald.graphdef.load(path, partial=True))")
         with self._step.holding(self._lock):
             if self._closed:
                 raise _closed_error()
