@@ -18,7 +18,7 @@ lower, link. A run then converts feeds and calls the linked executable.
 `partial_run`, `asynchronous_step`: A step in several calls; a step for callers that do not wait.
 `extension`, `fed_references`: Nodes that a session's graph gets later; feeds in the place of variables.
 `ahead_of_time`: Compiles models into files.
-`run_metadata`, `step_statistics`: The records of a run, which placement reads back.
+`run_metadata`, `cost_graph`, `step_statistics`: The records of a run, which placement reads back.
 """
 
 from typing import TYPE_CHECKING

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...runtime.executor.trace import Event, Trace
-from ...runtime.program.host_program import COPY
 from ...runtime.support.file_path import file_path
 from ...runtime.support.whole_file import write_whole
 from ...runtime.values import wire
 from ...runtime.values.tensor import TensorMetadata
 from ..graph import graphdef
 from ..graph.graph import Graph
+from .cost_graph import add_costs, call_name
 
 PARTITION_GRAPHS = 3  # field of RunMetadata
 TASK = "/job:localhost/replica:0/task:0"
@@ -36,6 +36,7 @@ class RunMetadata:
         The step statistics have a row for each call, by device: name, start and end, thread, the types and shapes of
         results, and their bytes. A transfer between memories is called NODE:copy. A call that does several nodes at
         once has a row under the name of the last. A call on a device with a queue has the times of its work there.
+        The cost graph has the calls with their longest times, the sizes of their results, and the calls before them.
         The partition graphs are GraphDefs, one for each device. Raises FailedPrecondition for a constant whose file has
         changed. Definitions: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto.
         """
@@ -44,6 +45,7 @@ class RunMetadata:
         message: Any = message_class("RunMetadata")()
         if self.trace is not None:
             _add_statistics(message.step_stats, self.trace)
+            add_costs(message.cost_graph, self.trace, _full_name)
         raw: bytes = message.SerializeToString()
         graphs = self.partition_graphs.values()
         return raw + b"".join(wire.put_bytes(PARTITION_GRAPHS, graphdef.dumps(graph)) for graph in graphs)
@@ -68,7 +70,7 @@ def _add_statistics(message: Any, trace: Trace) -> None:
 
 def _add_node(stats: Any, event: Event, epoch: int, sources: Sequence[str]) -> None:
     start, duration = epoch + event.span[0], event.ns
-    stats.node_name = event.call.node if event.call.code != COPY else f"{event.call.node}:copy"
+    stats.node_name = call_name(event.call)
     stats.timeline_label = f"{event.call.node} = {event.call.op}({', '.join(sources)})"  # as timeline.py reads it
     stats.thread_id = event.thread
     for unit, factor in (("micros", 1000), ("nanos", 1)):
