@@ -78,6 +78,9 @@ def test_a_type_without_devices_names_every_claimant():
     (device(uid=7), "with the uid 7, expected a non-empty str"),
     (device(attributes=None), "whose attributes are NoneType, expected a mapping"),
     (device(open=3), "whose open is no method"),
+    (device(attributes={"kernels_at_once": 0}), "with kernels_at_once 0, expected a number from 1"),
+    (device(attributes={"kernels_at_once": "2"}), "with kernels_at_once '2', expected a number from 1"),
+    (device(attributes={"kernels_at_once": True}), "with kernels_at_once True, expected a number from 1"),
 ])
 def test_a_wrong_result_of_a_scan_is_a_record_and_the_other_devices_serve(scan_result, reason):
     scanned_host = host(a=lambda _: [scan_result, device()])

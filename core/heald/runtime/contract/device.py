@@ -41,6 +41,8 @@ class Device(Protocol):
         device is used on explicit request, or as the last choice.
     `cost`: Figures of DeviceCost by name, by which placement compares devices. A device without `cost` is placed by
         priority alone.
+    `kernels_at_once`: The most kernels of the device that run at the same time, or without it any number. Others wait
+        on their threads; kernels that receive their step are not counted.
     `host_visible`: True when the buffers are host memory. Then `allocate` returns a one-dimensional, 64-byte aligned
         uint8 array, and kernels receive NumPy arrays.
     """

@@ -98,5 +98,8 @@ def _wrong(device: Any, device_type: str) -> str | None:
         return f"a {kind} with the uid {device.uid!r}, expected a non-empty str"
     if not isinstance(device.attributes, Mapping):
         return f"a {kind} whose attributes are {type(device.attributes).__name__}, expected a mapping"
+    at_once = device.attributes.get("kernels_at_once", 1)
+    if type(at_once) is not int or at_once < 1:
+        return f"a {kind} with kernels_at_once {at_once!r}, expected a number from 1"
     uncallable = [name for name in DEVICE_METHODS if not callable(getattr(device, name))]
     return f"a {kind} whose {', '.join(uncallable)} is no method" if uncallable else None

@@ -21,6 +21,7 @@ from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
 from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata, ValueInfo
+from .kernel_slots import limit_kernel
 from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_of
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
         check_bound(bound, kernel.pack, node.op)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
-    return bound
+    return bound if isinstance(bound, Declined) else limit_kernel(bound, kernel, node.device)
 
 
 class LazyKernel:
