@@ -16,6 +16,7 @@ lower, link. A run then converts feeds and calls the linked executable.
 `constant_folding`, `effects`: Values of constants alone; steps whose runs keep their order.
 `graph_export`, `requested_passes`: The graph of a step for people, and its partitions; passes that a user names.
 `partial_run`, `asynchronous_step`: A step in several calls; a step for callers that do not wait.
+`connections`: Tensors in the place of others within a callable.
 `extension`, `fed_references`: Nodes that a session's graph gets later; feeds in the place of variables.
 `ahead_of_time`: Compiles models into files.
 `run_metadata`, `cost_graph`, `step_statistics`: The records of a run, which placement reads back.

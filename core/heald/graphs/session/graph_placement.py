@@ -96,6 +96,10 @@ class PlacedGraph:
             if other is None or (other.op, other.inputs, other.controls) != (node.op, node.inputs, node.controls):
                 raise FailedPrecondition(f"with the new nodes a pass changes '{name}', which steps of the session have "
                                          "as it is", node=name, op=node.op, hint="make one session of the whole graph")
+        return self.changed(graph)
+
+    def changed(self, graph: Graph) -> PlacedGraph:
+        """Return the placement of a graph of these nodes, maybe with other inputs, and of others."""
         fixed = {name: row for name, row in self.placement.items() if row.device}
         return PlacedGraph(graph, self._placers, self._host, fixed)
 

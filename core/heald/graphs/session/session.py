@@ -33,6 +33,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
@@ -60,6 +61,7 @@ from ..compiler.resolve import Resolved, check_versions
 from ..graph.graph import Graph, verify
 from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
+from .connections import connect, resolve_connections
 from .constant_folding import ConstantFolder
 from .effects import has_effects
 from .extension import extend_graph
@@ -74,6 +76,7 @@ from .step_compiler import StepCompiler
 from .targets import check_arguments, is_local, session_at
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
+NO_CONNECTIONS: Mapping[str, str] = MappingProxyType({})
 ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
 
 
@@ -192,22 +195,27 @@ class Session:
 
     @boundary
     def make_callable(
-        self, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+        self, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = (), *,
+        connections: Mapping[str, str] = NO_CONNECTIONS,
     ) -> Callable[..., Any]:
         """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step.
 
         The function takes `options=RunOptions(...)`, too. A mapping has the tensors by names of the caller's, which
         errors use. Names of one tensor take equal values. The function's method `release()` ends it: later calls raise
         InvalidArgument, running ones go on.
+
+        `connections`: tensors that are replaced within the step, and the tensor in the place of each, such as
+            {"image:0": "decoded:0"}.
         """
-        return self.callable_within(self._step, fetches, feeds, targets)
+        return self.callable_within(self._step, fetches, feeds, targets, connections)
 
     def limited_step(self, options: RunOptions) -> AbstractContextManager[Step]:
         """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
         return closing(self._new_step(options))
 
     def callable_within(
-        self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+        self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = (),
+        connections: Mapping[str, str] = NO_CONNECTIONS,
     ) -> Callable[..., Any]:
         """As `make_callable`; the step is prepared in `within`, whose error ends that. A Step serves as options."""
         names, rebuild = flatten_fetches(fetches)
@@ -217,8 +225,13 @@ class Session:
             named = NamedFeeds(dict(zip(name_tuple(tuple(tensors_by_name), "feed"),
                                         name_tuple(tuple(tensors_by_name.values()), "feed"), strict=True)))
         names_fed = name_tuple(feeds if named is None else named.tensors, "feed")
-        key = names, names_fed, name_tuple(targets, "target")
-        prepared: Any = self._prepare_and_initialize(*key, within)
+        plain_key = names, names_fed, name_tuple(targets, "target")
+        key: tuple[tuple[Any, ...], ...] = plain_key
+        if connections:
+            key = *plain_key, tuple(dict_of_mapping(connections, "connections").items())
+            prepared: Any = self._prepare_connected(key, within)
+        else:
+            prepared = self._prepare_and_initialize(*plain_key, within)
         metas = prepared.metas
         shown = names_fed if named is None else named.names
         count = len(shown)
@@ -318,8 +331,9 @@ class Session:
             self._step.resources = self._step.resources.without(names)
             self._pending_state = tuple(initializer for initializer in self._initial_state
                                         if initializer.target in self.graph)
-            for prepared, key in list(self._steps.items()):
-                if waiting := self._pending_initializers(self._step_signature(*key)):
+            for prepared, (key, placed) in list(self._steps.items()):
+                placed = placed or self._placed
+                if waiting := self._pending_initializers(self._step_signature(*key, placed=placed), placed):
                     self._initializers_of_step[key] = waiting
                 prepared.drop_links()
 
@@ -466,12 +480,27 @@ class Session:
             raise _closed_error()
         with step.holding(self._lock):
             if key not in self._prepared:
-                prepared = self._make_prepared_step(*key, step)
+                prepared = self._make_prepared_step(*key, step=step)
                 self._make_room()
                 self._prepared[key] = prepared
                 if waiting := self._pending_initializers(self._step_signature(*key)):
                     self._initializers_of_step[key] = waiting
             return self._prepared[key]
+
+    def _prepare_connected(self, key: tuple[tuple[Any, ...], ...], step: Step) -> PreparedStep:
+        """Return a prepared step of the graph with the connections of the key. The initializers of its state have run.
+
+        The callable alone holds it. Raises the error of `step` when it ends meanwhile.
+        """
+        if self._closed:
+            raise _closed_error()
+        with step.holding(self._lock):
+            placed = self._placed.changed(connect(self.graph, resolve_connections(dict(key[3]), self.nodes)))
+            prepared = self._make_prepared_step(*key, step=step, placed=placed)
+            if waiting := self._pending_initializers(self._step_signature(*key, placed=placed), placed):
+                self._initializers_of_step[key] = waiting
+        self._initialize(key, step)
+        return prepared
 
     def _make_room(self) -> None:
         """Drop the oldest prepared steps while all of them together take too many bytes."""
@@ -496,11 +525,14 @@ class Session:
                     continue  # it ran for another prepared step
                 step.check()
                 values = initializer.values()
-                self._make_prepared_step((), tuple(values), (initializer.target,), step)(tuple(values.values()))
+                self._make_prepared_step((), tuple(values), (initializer.target,), step=step)(
+                    tuple(values.values()))
                 self._pending_state = tuple(other for other in self._pending_state if other is not initializer)
             self._initializers_of_step.pop(key, None)
 
-    def _pending_initializers(self, signature: StepSignature) -> tuple[Initializer, ...]:
+    def _pending_initializers(
+        self, signature: StepSignature, placed: PlacedGraph | None = None
+    ) -> tuple[Initializer, ...]:
         """Return the initializers that have not run and that a step needs.
 
         An initializer for all steps is needed, with all initializers before it. The others are needed for the resources
@@ -511,7 +543,8 @@ class Session:
         first = max((i + 1 for i, initializer in enumerate(self._pending_state) if initializer.for_all_steps),
                     default=0)
         targets = {initializer.target for initializer in self._pending_state[:first]}
-        needed = {entry.node.name for entry in prune(self.nodes, *signature)} | ancestors(self.graph.nodes, targets)
+        nodes = self.nodes if placed is None else placed.nodes
+        needed = {entry.node.name for entry in prune(nodes, *signature)} | ancestors(self.graph.nodes, targets)
         while more := {initializer.target for initializer in self._pending_state
                        if not initializer.resources.isdisjoint(needed)} - targets:
             targets |= more
@@ -520,13 +553,16 @@ class Session:
 
     @gc_paused()
     def _make_prepared_step(
-        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...],
+        connections: tuple[tuple[str, str], ...] = (), *, step: Step, placed: PlacedGraph | None = None,
     ) -> PreparedStep:
-        signature = self._step_signature(fetches, feeds, targets)
-        compiler = StepCompiler(self._placed, signature, self._environment)
+        """`placed`: the graph with the connections."""
+        key = (fetches, feeds, targets, connections) if connections else (fetches, feeds, targets)
+        signature = self._step_signature(*key, placed=placed)
+        compiler = StepCompiler(placed or self._placed, signature, self._environment)
         prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self.host, self._step, step,
                                 self._new_step, self._record_kernels)
-        self._steps[prepared] = fetches, feeds, targets
+        self._steps[prepared] = key, placed
         return prepared
 
     def _graph_export(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> GraphExport:
@@ -534,19 +570,26 @@ class Session:
                                          name_tuple(targets, "target"))
         return GraphExport(self._placed, signature, self.placement(), self.host)
 
-    def _step_signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
+    def _step_signature(
+        self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str],
+        connections: Sequence[tuple[str, str]] = (), *, placed: PlacedGraph | None = None,
+    ) -> StepSignature:
+        nodes = self.nodes if placed is None else placed.nodes
+        replaced = resolve_connections(dict(connections), nodes) if connections else {}
         fed: dict[Tensor, TensorMetadata] = {}
         for name in feeds:
-            fed_tensor = tensor_of_name(name, self.nodes, "feed")
-            if fed_tensor in fed:
+            fed_tensor = tensor_of_name(name, nodes, "feed")
+            if fed_tensor in fed or fed_tensor in replaced:
                 raise InvalidArgument(f"tensor '{fed_tensor[0]}:{fed_tensor[1]}' is fed more than once",
                                       node=fed_tensor[0],
                                       hint="feed it under one name: 'x' and 'x:0' are the same tensor")
             fed[fed_tensor] = self._feed_meta(fed_tensor)
-        fetched = [tensor_of_name(name, self.nodes, "fetch") for name in fetches]
-        acting = [target_node(name, self.nodes) for name in targets]
+        fetched = [tensor_of_name(name, nodes, "fetch") for name in fetches]
+        if replaced:
+            fetched = [replaced.get(tensor, tensor) for tensor in fetched]
+        acting = [target_node(name, nodes) for name in targets]
         ends = *(node for node, index in fetched if (node, index) not in fed), *acting
-        check_fed_references(self.given_graph, self.host.registries.ops, fed, ends)
+        check_fed_references(self.given_graph, self.host.registries.ops, {*fed, *replaced}, ends)
         return StepSignature(fed, fetched, acting)
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:

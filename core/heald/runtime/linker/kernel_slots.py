@@ -29,7 +29,7 @@ def limit_kernel(bound: Bound, kernel: KernelDef, device: Device) -> Bound:
     if count is None or bound is None or kernel.step:
         return bound
     slots = _slots_of(device, count)
-    return _LimitedFunction(bound, slots) if callable(bound) else _Limited(bound, slots)  # type: ignore[return-value]
+    return _LimitedFunction(bound, slots) if callable(bound) else _Limited(bound, slots)
 
 
 class KernelSlots:
