@@ -141,6 +141,27 @@ def test_plugins_are_listed_with_what_they_bring(command):
     assert ["cpu", "ok", "heald-cpu"] in [line[:3] for line in command("plugins").words]
 
 
+WATCHING = """
+from heald.api import hookimpl
+HEALD_API = (1, 0)
+
+@hookimpl(wrapper=True)
+def heald_devices(registry):
+    yield
+"""
+
+
+def test_the_plugins_of_each_hook_are_listed(command, plugin, monkeypatch):
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", plugin("watching_plugin_test", WATCHING))
+    rows = [(row["hook"], row["plugin"], row["how"]) for row in json.loads(command("plugins", "--hooks", "--json").out)]
+    assert ("heald_devices", "cpu", "implements") in rows
+    assert ("heald_ops", "tf_ops", "implements") in rows
+    assert ("heald_devices", "watching_plugin_test", "observes") in rows
+    hooks = [hook for hook, _, _ in rows]
+    assert hooks == sorted(hooks, key=hooks.index)
+    assert ["heald_devices", "cpu", "heald-cpu", "implements", "ok"] in command("plugins", "--hooks").words
+
+
 def test_a_plugin_that_failed_is_listed_and_its_traceback_told(command, plugin, monkeypatch):
     monkeypatch.setenv("HEALD_PLUGINS__LOAD", plugin("failing_plugin_test", FAILING))
     done = command("plugins")

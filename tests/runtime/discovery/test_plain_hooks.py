@@ -44,7 +44,7 @@ def module_of(source: str) -> ModuleType:
 def test_plain_hooks_are_those_that_pluggy_finds(kind):
     module = module_of(PLAIN[kind])
     hooks = plugin_module.plain_hooks(module)
-    assert hooks == plugin_module.hooks_by_pluggy(module, "mine")
+    assert (hooks, {}) == plugin_module.hooks_and_wrappers(module, "mine")
 
 
 @pytest.mark.parametrize("kind", OTHER)

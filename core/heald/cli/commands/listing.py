@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ def add_device_arguments(parser: ArgumentParser) -> None:
 
 def add_plugin_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--traceback", metavar="ID", help="where this plugin's own code went wrong")
+    parser.add_argument("--hooks", action="store_true", help="the plugins that implement or observe each hook")
     add_listing(parser)
 
 
@@ -174,6 +175,10 @@ def plugins(args: Namespace) -> int:
     failed = int(bool(runtime(checks=False).plugins.refused))  # by --plugin
     if args.traceback is not None:
         return _traceback(records, args.traceback) or failed
+    if args.hooks:
+        rows = [*_hook_rows(records)]
+        show_json(rows) if args.json else show(rows, ("hook", "plugin", "distribution", "how", "status"))
+        return failed
     rows = [_plugin(record) for record in records]
     if args.json:
         show_json(rows)
@@ -190,6 +195,18 @@ def _plugin(record: PluginRecord) -> dict[str, Any]:
     return {"id": record.id, "status": record.status, "distribution": record.distribution, "version": record.version,
             "module": record.module, "registered": dict(record.registered), "reason": record.reason,
             "remedy": record.remedy}
+
+
+def _hook_rows(records: Sequence[PluginRecord]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each hook and plugin that implements or observes it, in the order in which hooks are called."""
+    from ...runtime.contract.hookspecs import Contribution, registrars
+
+    for hook in registrars(Contribution("")):
+        for how, has in (("implements", "hooks"), ("observes", "wrappers")):
+            for record in records:
+                if hook in getattr(record, has):
+                    yield {"hook": hook, "plugin": record.id, "distribution": record.distribution, "how": how,
+                           "status": record.status}
 
 
 def _brings(registered: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ...errors import PluginError
-from ..support.records import dataclass
+from ..support.records import NamedTuple, dataclass
 from .device import DeviceType
 from .host_kernel import HostPack
 from .kernel import KernelPack
@@ -63,6 +63,13 @@ def hookimpl(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
 # The options of a hook that is marked without arguments.
 PLAIN_MARK = {"wrapper": False, "hookwrapper": False, "optionalhook": False, "tryfirst": False, "trylast": False,
               "specname": None}
+
+
+class HookCall(NamedTuple):
+    """A call of a plugin's hook, as the wrappers of other plugins see it in the place of its registry."""
+
+    plugin: str
+    hook: str
 
 
 @dataclass(eq=False, repr=False)

@@ -7,6 +7,7 @@ becomes its record, never an error of the others; `[plugins] strict` makes it fa
 `discovery`: Plugins: loading, the ids, conflicts, and the records as `heald plugins` shows them.
 `entry_points`: The distributions on sys.path that announce plugins, and their requirement on core.
 `plugin_module`: From a light module to its Contribution: import, version of the contract, settings, hooks.
+`hook_observers`: Wrappers of plugins around the hooks of others.
 `plugin_record`: PluginRecord: status, reason and remedy of one plugin.
 `config_names`: Names in config that no plugin has.
 """

@@ -45,6 +45,8 @@ from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summa
 
 if TYPE_CHECKING:
     from ..contract.hookspecs import Contribution
+    from .hook_observers import HookObserver
+    from .plugin_module import PluginHooks
 
 __all__ = ["PluginRecord", "Plugins", "load_plugins"]
 
@@ -58,6 +60,7 @@ class Plugins:
         self.configs: dict[str, Any] = {}
         self.refused: list[PluginRecord] = []  # of plugins that `register` could not use
         self._records: list[PluginRecord] = []
+        self._observers: list[HookObserver] = []
 
     def register(self, plugin: ModuleType | Path | str) -> PluginRecord:
         """Load a plugin: a module, the dotted name of one, or the path of a one-file plugin.
@@ -68,9 +71,11 @@ class Plugins:
         for record in self._records:
             if record.status == "ok" and record.module == candidate.module:
                 return record
-        record, brought = self._read(candidate)
-        if brought is not None:
-            record = self._register(record, brought)
+        record, module, hooks = self._read(candidate)
+        if module is not None and hooks is not None:
+            record, brought = self._gather(record, module, hooks)
+            if brought is not None:
+                record = self._register(record, brought)
         self.refused = [other for other in self.refused if other.module != record.module]
         if record.status != "ok":
             self.refused.append(record)
@@ -112,15 +117,20 @@ class Plugins:
                       for distribution in sorted(plugin_distributions(distributions), key=lambda d: d.name.lower())
                       for name, module in distribution.plugins.items()]
         candidates.sort(key=lambda candidate: candidate.id)
-        all_brought: list[tuple[int, Contribution]] = []
+        read: list[tuple[int, ModuleType, PluginHooks]] = []
         before = {(record.id, record.distribution) for record in self._records}
         for candidate in [*candidates, *map(_unpackaged_candidate, () if before else self.config.plugins.load)]:
             if (candidate.id, candidate.record().distribution) in before:
                 continue
-            record, brought = self._read(candidate)
-            if brought is not None:
-                all_brought.append((len(self._records), brought))
+            record, module, hooks = self._read(candidate)
+            if module is not None and hooks is not None:
+                read.append((len(self._records), module, hooks))
             self._records.append(record)
+        all_brought: list[tuple[int, Contribution]] = []
+        for index, module, hooks in read:  # once all are read: a wrapper observes the hooks of every other plugin
+            self._records[index], brought = self._gather(self._records[index], module, hooks)
+            if brought is not None:
+                all_brought.append((index, brought))
         # A plugin's single ops are compared with op tables, in every order of ids: tables come first.
         for index, brought in sorted(all_brought, key=lambda pair: not pair[1].op_tables):
             self._records[index] = self._register(self._records[index], brought)
@@ -169,12 +179,12 @@ class Plugins:
         for text in self.config.warnings(self.configs):
             warnings.warn(text, HealdWarning, stacklevel=3)
 
-    def _read(self, candidate: _Candidate) -> tuple[PluginRecord, Contribution | None]:
-        """Import one plugin and call its hooks: its record, and all that it brings unless it is refused."""
+    def _read(self, candidate: _Candidate) -> tuple[PluginRecord, ModuleType | None, PluginHooks | None]:
+        """Import one plugin: its record, and its module and hooks unless it is refused."""
         record, distribution = candidate.record(), candidate.distribution
         try:
             self._check_blocked(record)
-            from .plugin_module import contribution, import_plugin
+            from .plugin_module import import_plugin, read_hooks
 
             if distribution is None:  # its module states its id
                 record = replace(record, id=_own_id(import_plugin(candidate.source), record.id))
@@ -183,7 +193,23 @@ class Plugins:
             if distribution is not None:
                 _check_requirement(distribution)
             module = import_plugin(candidate.source)
-            return record, contribution(module, record.id, self.config, record.distribution)
+            hooks = read_hooks(module, record.id, self.config, record.distribution)
+        except HealdError as error:
+            return self._note_failure(record, error), None, None
+        record = replace(record, hooks=tuple(hooks.table))
+        if hooks.observer is not None:
+            self._observers.append(hooks.observer)
+            record = replace(record, wrappers=hooks.observer.hooks)
+        return record, module, hooks
+
+    def _gather(
+        self, record: PluginRecord, module: ModuleType, hooks: PluginHooks
+    ) -> tuple[PluginRecord, Contribution | None]:
+        """Call the hooks of one plugin: its record, and all that it brings unless one of them fails."""
+        from .plugin_module import contribution
+
+        try:
+            return record, contribution(module, record.id, hooks, self._observers)
         except HealdError as error:
             return self._note_failure(record, error), None
 
@@ -224,6 +250,7 @@ class Plugins:
         host_kernels = self.registries.host_kernels
         failures = [*((plugin, failure) for (_, plugin), failure in kernels.failures.items()),
                     *host_kernels.failures.items()]
+        failures += [(observer.plugin, observer.fault) for observer in self._observers if observer.fault is not None]
         for plugin, failure in failures:
             if plugin == record.id:
                 return record.with_error(failure)

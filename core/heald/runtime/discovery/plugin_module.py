@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from pathlib import Path
@@ -16,13 +17,17 @@ from ..contract.api_version import API
 from ..contract.hookspecs import MARK, PLAIN_MARK, PLUGGY_PROJECT, Contribution, Hooks, registrars
 from ..support.install import CORE, named_hint
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple
 from ..support.time_limit import run_within
 from .plugin_record import Incompatible
 
 if TYPE_CHECKING:
     import pluggy
 
+    from .hook_observers import HookObserver
+
 LONGEST_HOOKS_SECONDS = 10.0  # of all hooks of a plugin; no other plugin works before they end
+HookTable = dict[str, tuple[Callable[..., Any], tuple[str, ...]]]  # by hook, its function and parameters
 Source = ModuleType | Path | str  # a module, the file of a one-file plugin, "package.module"
 _SPECS = [name for name in vars(Hooks) if name.startswith("heald_")]
 _WRAPPERS = (staticmethod, classmethod, MethodType)  # pluggy takes them for hooks
@@ -46,22 +51,53 @@ def import_plugin(source: Source) -> ModuleType:
         raise
 
 
-def contribution(module: ModuleType, plugin_id: str, config: Config, distribution: str | None) -> Contribution:
-    """All registrations of a plugin, gathered by calling its hooks. Raises PluginError, and InvalidArgument for its
-    settings."""
+class PluginHooks(NamedTuple):
+    """The hooks of one plugin, and its settings. `observer`: its wrappers around the hooks of others, if it has any."""
+
+    table: HookTable
+    config: Any
+    observer: HookObserver | None = None
+
+
+def read_hooks(module: ModuleType, plugin_id: str, config: Config, distribution: str | None) -> PluginHooks:
+    """Check a plugin's module and settings. Raises PluginError, and InvalidArgument for its settings."""
     _check_api(module, distribution)
-    hooks = _hooks(module, plugin_id)
-    brought = Contribution(plugin_id, _settings(module, plugin_id, config))
+    plain = plain_hooks(module)  # Pluggy's import and checks take as long as the hooks of three plugins.
+    hooks, wrappers = (plain, {}) if plain is not None else hooks_and_wrappers(module, plugin_id)
+    settings = _settings(module, plugin_id, config)
+    if not wrappers:
+        return PluginHooks(hooks, settings)
+    from .hook_observers import HookObserver
+
+    return PluginHooks(hooks, settings, HookObserver(plugin_id, wrappers, settings))
+
+
+def contribution(
+    module: ModuleType, plugin_id: str, hooks: PluginHooks, observers: Sequence[HookObserver] = ()
+) -> Contribution:
+    """All registrations of a plugin, gathered by calling its hooks. Raises PluginError.
+
+    `observers`: the plugins whose wrappers see each call.
+    """
+    brought = Contribution(plugin_id, hooks.config)
     called: list[str] = []  # names of hooks, in order
+
+    def call(name: str, registry: Any) -> None:
+        function, parameters = hooks.table[name]
+        handed = {"registry": registry, "config": hooks.config}
+        with plugin_guard(f"hook {name}"):
+            function(**{parameter: handed[parameter] for parameter in parameters})
 
     def call_all() -> Contribution:
         for name, registry in registrars(brought).items():
-            if name in hooks:
+            if name in hooks.table:
                 called.append(name)
-                function, parameters = hooks[name]
-                handed = {"registry": registry, "config": brought.config}
-                with plugin_guard(f"hook {name}"):
-                    function(**{parameter: handed[parameter] for parameter in parameters})
+                if observers:
+                    from .hook_observers import call_observed
+
+                    call_observed(observers, name, plugin_id, partial(call, name, registry))
+                else:
+                    call(name, registry)
         return brought
 
     if _is_being_imported(module.__name__):
@@ -119,18 +155,6 @@ def _check_api(module: ModuleType, distribution: str | None) -> None:
         hint=named_hint(outdated, [outdated]) or f"change it to fit HEALD_API = {API}")
 
 
-HookTable = dict[str, tuple[Callable[..., Any], tuple[str, ...]]]
-
-
-def _hooks(module: ModuleType, plugin_id: str) -> HookTable:
-    """The hooks of a module by name, each with its parameters. Raises PluginError.
-
-    Pluggy checks the hooks, unless all are plain. Its import and checks take as long as the hooks of three plugins.
-    """
-    plain = plain_hooks(module)
-    return hooks_by_pluggy(module, plugin_id) if plain is None else plain
-
-
 def plain_hooks(module: ModuleType) -> HookTable | None:
     """The hooks of a module whose hooks are functions of `registry` and, optionally, `config`, marked without options.
     None for any other module."""
@@ -151,7 +175,8 @@ def plain_hooks(module: ModuleType) -> HookTable | None:
     return hooks
 
 
-def hooks_by_pluggy(module: ModuleType, plugin_id: str) -> HookTable:
+def hooks_and_wrappers(module: ModuleType, plugin_id: str) -> tuple[HookTable, HookTable]:
+    """The hooks of a module and its wrappers of hooks, as a PluginManager of pluggy takes them. Raises PluginError."""
     import pluggy
 
     manager = pluggy.PluginManager(PLUGGY_PROJECT)
@@ -170,13 +195,18 @@ def hooks_by_pluggy(module: ModuleType, plugin_id: str) -> HookTable:
     except pluggy.PluginValidationError as error:
         raise PluginError(" ".join(str(error).split()),
                           hint="a hook takes `registry` and, optionally, `config`") from error
-    return {caller.name: (impl.function, (*impl.argnames, *impl.kwargnames))
-            for caller in manager.get_hookcallers(marked) or () for impl in caller.get_hookimpls()}
+    hooks: HookTable = {}
+    wrappers: HookTable = {}
+    for caller in manager.get_hookcallers(marked) or ():
+        for impl in caller.get_hookimpls():
+            table = wrappers if impl.wrapper else hooks
+            table[caller.name] = impl.function, (*impl.argnames, *impl.kwargnames)
+    return hooks, wrappers
 
 
 def _is_hook(name: str, options: pluggy.HookimplOpts) -> bool:
     """True for a hook of heald. False for an unknown hook that is optional. Raises PluginError for an unknown hook that
-    is not, and for a wrapper."""
+    is not, and for a wrapper of pluggy's old form."""
     called = options["specname"] or name
     if called not in _SPECS:
         if options["optionalhook"]:
@@ -184,8 +214,8 @@ def _is_hook(name: str, options: pluggy.HookimplOpts) -> bool:
         similar_hooks = closest(called, _SPECS)
         hint = f"did you mean {similar_hooks[0]}?" if similar_hooks else f"hooks are {', '.join(_SPECS)}"
         raise PluginError(f"there is no hook called {called}", hint=hint)
-    if options["wrapper"] or options["hookwrapper"]:
-        raise PluginError(f"hook {called} is declared as a wrapper", hint="write @hookimpl without arguments")
+    if options["hookwrapper"]:
+        raise PluginError(f"hook {called} is declared as a wrapper of the old form", hint="write wrapper=True")
     return True
 
 

@@ -42,6 +42,7 @@ class PluginRecord:
 
     `reason`: The cause of any status but `ok`, or a note about a plugin that is ok.
     `remedy`: The action that makes the plugin usable.
+    `hooks`, `wrappers`: The hooks that it implements, and those of others that it observes.
     `registered`: Its registrations by kind: their names or, where there may be many, their number.
     """
 
@@ -53,6 +54,8 @@ class PluginRecord:
     reason: str = ""
     remedy: str = ""
     registered: Mapping[str, Any] = field(default_factory=dict)
+    hooks: tuple[str, ...] = ()
+    wrappers: tuple[str, ...] = ()
     error: HealdError | None = field(default=None, repr=False, compare=False)
 
     def with_error(self, error: HealdError) -> PluginRecord:
