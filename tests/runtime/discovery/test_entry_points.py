@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 from pathlib import Path
 
@@ -74,3 +75,57 @@ def test_the_first_distribution_of_a_name_on_the_path_counts(tmp_path: Path, mon
     monkeypatch.setattr("sys.path", [str(path) for path in paths])
     twin = Distribution("Heald.Twin", "1.0", ("heald-core>=0.1",), {"twin": "twin.plugin"})
     assert plugin_distributions() == [twin]
+
+
+PLUGINS = "[heald.plugins]\nx = x.plugin\n"
+FOLDERS = {
+    "plain": ("heald_x-1.0.dist-info", PLUGINS),
+    "egg": ("heald_x-1.0.egg-info", PLUGINS),
+    "egg without a version": ("heald_x.egg-info", PLUGINS),
+    "capitals": ("Heald_X-1.0.Dist-Info", PLUGINS),
+    "EGG-INFO of an egg": ("heald_x-1.0-py3.egg/EGG-INFO", PLUGINS),
+    "EGG-INFO elsewhere": ("EGG-INFO", PLUGINS),
+    "another suffix": ("heald_x-1.0.dist-infos", PLUGINS),
+    "a suffix alone": ("heald_x-info", PLUGINS),
+    "dots and dashes": ("heald.x_y-1.0+local.dist-info", PLUGINS),
+    "no group": ("heald_x-1.0.dist-info", "x = x.plugin\n"),
+    "another group": ("heald_x-1.0.dist-info", "[heald.plugins.more]\nx = x.plugin\n"),
+    "spaces in the group": ("heald_x-1.0.dist-info", "[ heald.plugins ]\nx = x.plugin\n"),
+    "spaces around the group": ("heald_x-1.0.dist-info", "  [heald.plugins]  \n   x   =   x.plugin  \n"),
+    "a group twice": ("heald_x-1.0.dist-info", PLUGINS + "[other]\na = b\n[heald.plugins]\ny = y.plugin\n"),
+    "comments and blank lines": (
+        "heald_x-1.0.dist-info", "# [heald.plugins]\n" + f"{PLUGINS}\n# y = y.plugin\n;z = z\n"),
+    "extras": ("heald_x-1.0.dist-info", "[heald.plugins]\nx = x.plugin [one, two]\n"),
+    "Windows' ends of lines": ("heald_x-1.0.dist-info", PLUGINS.replace("\n", "\r\n")),
+    "capitals in the group": ("heald_x-1.0.dist-info", "[Heald.Plugins]\nx = x.plugin\n"),
+    "an id with spaces": ("heald_x-1.0.dist-info", "[heald.plugins]\nx y = x.plugin\n"),
+    "an empty file": ("heald_x-1.0.dist-info", ""),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(FOLDERS))
+def test_the_scan_reads_a_folder_as_importlib_metadata_does(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, text = FOLDERS[kind]
+    info = tmp_path / "site" / place
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: heald-x\nVersion: 1.0\n")
+    (info / "PKG-INFO").write_text("Name: heald-x\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(text, newline="")
+    monkeypatch.setattr("sys.path", [str(info.parent)])
+    importlib.invalidate_caches()
+    expected = {(e.name, e.module) for e in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    assert {plugin for d in plugin_distributions() for plugin in d.plugins.items()} == expected
+
+
+def test_an_egg_has_its_requirements_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "heald_x-1.0.egg-info"
+    info.mkdir()
+    (info / "PKG-INFO").write_text("Name: heald-x\nVersion: 1.0\n\nRequires-Dist: of the description\n")
+    (info / "entry_points.txt").write_text(PLUGINS)
+    (info / "requires.txt").write_text("numpy\nheald-core>=9\n\n[more]\nother\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    (found,) = plugin_distributions()
+    assert found.requires == ("numpy", "heald-core>=9")
+    assert unmet_requirement(found, "0.1.0") == "heald-core>=9"

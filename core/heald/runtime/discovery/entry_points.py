@@ -1,9 +1,9 @@
 """Entry points: the distributions on sys.path that announce plugins, read from their dist-info folders.
 
 The rules are importlib.metadata's, whose import alone takes ten times as long as this whole scan. Of several
-distributions of one name the first on sys.path counts. Zip archives are not searched: an application that is packed
-into one names its plugins in `[plugins] load`. The working folder is not searched either, unless it is a site-packages
-folder: its files may have come with a model.
+distributions of one name the first on sys.path counts. A test compares both on folders of every form. Zip archives
+are not searched: an application that is packed into one names its plugins in `[plugins] load`. The working folder is
+not searched either, unless it is a site-packages folder: its files may have come with a model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def plugin_distributions(only: Collection[str] | None = None) -> list[Distributi
     only_names = None if only is None else set(map(normalized_name, only))
     distributions: dict[str, Distribution | None] = {}
     for entry, folder in _metadata_folders():
-        name = normalized_name(folder.rpartition(".")[0].partition("-")[0])
+        named = folder if "." in folder else os.path.basename(entry)  # noqa: PTH119 - EGG-INFO of NAME.egg
+        name = normalized_name(named.rpartition(".")[0].partition("-")[0])
         if name not in distributions and (only_names is None or name in only_names):
             distributions[name] = _distribution(Path(entry, folder))
     return [distribution for distribution in distributions.values() if distribution is not None]
@@ -72,7 +73,10 @@ def _metadata_folders() -> Iterator[tuple[str, str]]:
             names = os.listdir(entry)  # noqa: PTH208 - a Path for each of a thousand files is slow
         except OSError:
             continue  # the folder is missing, or is an archive
-        yield from ((entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))
+        infos = [name for name in names if name[-5:].lower() == "-info"]
+        yield from ((entry, name) for name in sorted(infos) if name.lower().endswith((".dist-info", ".egg-info")))
+        if entry.lower().endswith(".egg"):
+            yield from ((entry, name) for name in infos if name.lower() == "egg-info")
 
 
 def _distribution(folder: Path) -> Distribution | None:
@@ -83,6 +87,8 @@ def _distribution(folder: Path) -> Distribution | None:
     headers = re.findall(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t\r]*$", head, re.MULTILINE)
     fields = dict(headers)
     requires = tuple(value for key, value in headers if key == "Requires-Dist")
+    if not requires:  # an .egg-info has a file instead, with its extras in sections behind the others
+        requires = tuple(filter(None, _text(folder / "requires.txt").partition("[")[0].splitlines()))
     name, _, version = folder.stem.partition("-")
     return Distribution(fields.get("Name", name), fields.get("Version", version), requires, plugins)
 
@@ -91,8 +97,8 @@ def _entry_points(text: str) -> dict[str, str]:
     """The entries of the group `heald.plugins`: `id = package.module`."""
     group, entries = "", {}
     for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            group = line.strip("[] ")
+        if line.startswith("[") and line.endswith("]"):
+            group = line.strip("[]")
         elif group == ENTRY_POINT_GROUP and "=" in line and not line.startswith("#"):
             name, _, target = line.partition("=")
             entries[name.strip()] = target.partition("[")[0].strip()
