@@ -46,6 +46,19 @@ def test_an_if_without_devices_returns_its_values_in_a_model_that_uses_one(condi
     assert [y.tolist(), c.tolist(), z.tolist()] == expected
 
 
+@pytest.mark.parametrize(("predicate", "taken"), [
+    (P, True), (P, False), (const("p", True, np.bool_), True), (const("p", False, np.bool_), False)])
+def test_a_branch_that_does_not_run_has_no_error_of_shapes(predicate, taken):
+    wrong = function("wrong", "x", [const("c", [1, 2]), node("s", "AddV2", "x", "c:output:0")], {"y": "s:z:0"})
+    branches = ("twice", "wrong") if taken else ("wrong", "twice")
+    feeds = {"x": [1, 2, 3]} | ({"p": taken} if predicate is P else {})
+    nodes = [placeholder("x", (3,)), predicate, branch("y", "p", *branches, "x")]
+    assert run(nodes, [TWICE, wrong], "y", feeds).tolist() == [2, 4, 6]
+    nodes = [placeholder("x", (3,)), predicate, branch("y", "p", *reversed(branches), "x")]
+    with pytest.raises(InvalidArgument, match="Incompatible shapes"):
+        run(nodes, [TWICE, wrong], "y", feeds)
+
+
 @pytest.mark.parametrize("prefix", ["", "Stateless"])
 def test_loops_and_branches_run_in_either_form(prefix):
     nodes = [placeholder("i", ()), X, P, loop("w", "below", "step", "i", "x").replace(op=f"{prefix}While"),

@@ -128,8 +128,8 @@ def test_a_kernel_with_slots_keeps_its_own_properties(plugin_path):
     with session_with(plugin_path, "Attached", 1) as session:
         prepared = session.prepare(["y0"], ["x"])
         prepared([X])
-        slots_before = len(kernel_slots._slots_by_device)
+        slots_before = len(kernel_slots.slots_by_device)
     assert slots_before
     del session, prepared
     gc.collect()
-    assert len(kernel_slots._slots_by_device) < slots_before
+    assert len(kernel_slots.slots_by_device) < slots_before

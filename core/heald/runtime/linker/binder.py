@@ -21,7 +21,6 @@ from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
 from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata, ValueInfo
-from .kernel_slots import limit_kernel
 from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_of
 
 if TYPE_CHECKING:
@@ -113,7 +112,11 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
         check_bound(bound, kernel.pack, node.op)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
-    return bound if isinstance(bound, Declined) else limit_kernel(bound, kernel, node.device)
+    if "kernels_at_once" not in node.device.attributes or isinstance(bound, Declined):
+        return bound
+    from .kernel_slots import limit_kernel  # few devices have a limit
+
+    return limit_kernel(bound, kernel, node.device)
 
 
 class LazyKernel:

@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from ..contract.device import Device
     from ..contract.kernel import Bound, KernelDef
 
-KERNELS_AT_ONCE = "kernels_at_once"
 _lock = Lock()
-_slots_by_device: dict[int, KernelSlots] = {}  # by id of the device, as long as it lives
+slots_by_device: dict[int, KernelSlots] = {}  # by id of the device, as long as it lives
 
 
 def limit_kernel(bound: Bound, kernel: KernelDef, device: Device) -> Bound:
-    """Return the bound kernel, which takes a slot of its device for each run when the device has a limit."""
-    count = device.attributes.get(KERNELS_AT_ONCE)
-    if count is None or bound is None or kernel.step:
+    """Return the bound kernel of a device with a limit. The kernel takes a slot for each run."""
+    if bound is None or kernel.step:
         return bound
-    slots = _slots_of(device, count)
+    slots = _slots_of(device, device.attributes["kernels_at_once"])
     return _LimitedFunction(bound, slots) if callable(bound) else _Limited(bound, slots)
 
 
@@ -78,8 +76,8 @@ class _LimitedFunction(_Limited):
 def _slots_of(device: Device, count: int) -> KernelSlots:
     key = id(device)
     with _lock:
-        slots = _slots_by_device.get(key)
+        slots = slots_by_device.get(key)
         if slots is None:
-            slots = _slots_by_device[key] = KernelSlots(count)
-            weakref.finalize(device, _slots_by_device.pop, key, None).atexit = False
+            slots = slots_by_device[key] = KernelSlots(count)
+            weakref.finalize(device, slots_by_device.pop, key, None).atexit = False
         return slots
