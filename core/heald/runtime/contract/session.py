@@ -29,8 +29,14 @@ class SessionInterface(Protocol):
         """Return the fetched tensors as NumPy arrays, in the structure of `fetches`. `options` are a
         `heald.RunOptions`, `metadata` is a `heald.RunMetadata`."""
 
-    def make_callable(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Callable[..., Any]:
-        """Return a function of the arrays to feed, in the order of `feeds`."""
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = (), *,
+        connections: Mapping[str, str] = ...,
+    ) -> Callable[..., Any]:
+        """Return a function of the arrays to feed, in the order of `feeds`, with a method `release`.
+
+        `connections`: tensors that are replaced within the step, and the tensor in the place of each.
+        """
 
     def extend(self, graph: Any) -> None:
         """Add the nodes and functions of a graph."""
