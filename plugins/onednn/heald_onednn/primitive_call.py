@@ -81,7 +81,8 @@ class SinglePrimitiveCall(PrimitiveCall):
 
 
 def look_when_due(switch: SpinSwitch) -> None:
-    if monotonic() > switch.due or get_ident() not in switch.callers:
+    now = monotonic()
+    if now > switch.due or (now > switch.settled_at and get_ident() not in switch.callers):
         switch.look()
 
 
