@@ -95,6 +95,6 @@ def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Bitcast", dtypes={"T": NUMBERS + QUANTISED, "type": NUMBERS + QUANTISED})(bitcast)
     for op, bind in {
         "DeepCopy": copy, "Fill": fill, "OnesLike": fill_like(1), "Range": range_, "Rank": rank,
-        "Shape": shapes, "ShapeN": shapes, "Size": size, "ZerosLike": fill_like(0),
+        "Shape": shapes, "ShapeN": shapes, "Size": size,
     }.items():
         kernels.kernel(op)(bind)

@@ -172,8 +172,6 @@ def register_kernels(kernels: Kernels) -> None:
     for op, make, types in IN_STEPS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(in_steps(make))
     kernels.kernel("Round", dtypes={"T": ("int32", "int64")}, inplace={0: 0})(lambda _: zero)
-    for op in ("AccumulateNV2", "AddN"):
-        kernels.kernel(op, dtypes={"T": NUMBERS}, inplace={0: 0})(add_n)
     kernels.kernel("ApproximateEqual", dtypes={"T": REAL})(approximate_equal)
     kernels.kernel("ClipByValue", dtypes={"T": REAL}, inplace={0: 0})(clip_by_value)
     kernels.kernel("ClipByValue", dtypes={"T": COMPLEX}, inplace={0: 0})(clip_complex)
@@ -215,19 +213,6 @@ def in_steps(make: Callable[[Array], Function]) -> Callable[[Bind], Function]:
 def zero(_: Array, out: Array) -> None:
     """Round of integers: 0, as TensorFlow's CPU kernel rounds every integer."""
     out.fill(0)
-
-
-def add_n(b: Bind) -> Function:
-    if len(b.inputs) == 1:
-        return lambda x, out: np.copyto(out, x)
-
-    def run(x: Array, y: Array, *others_and_out: Array) -> None:
-        out = others_and_out[-1]
-        np.add(x, y, out)
-        for term in others_and_out[:-1]:
-            np.add(out, term, out)
-
-    return run
 
 
 def approximate_equal(b: Bind) -> Function:

@@ -9,7 +9,7 @@ from heald.api import InvalidArgument, MetadataRule, OpCost, OpSpec, OpTable, dt
 from heald.errors import NotFound, PluginError
 from heald.runtime.contract.hookspecs import Contribution, OpRegistrar
 from heald.runtime.contract.op import infer
-from heald.runtime.contract.op_table import bisect_row
+from heald.runtime.contract.op_table import MOST_ABSENT_NAMES, bisect_row
 from heald.runtime.host.registries import Registries
 from heald_tf_ops.plugin import OPS
 
@@ -176,3 +176,21 @@ def test_an_op_of_a_table_in_order_is_found_without_dividing_all_rows(tmp_path):
     assert "My>B" in ops
     assert "_rows" not in vars(ops)
     assert list(ops) == ["My>A", "My>B"]
+
+
+def test_a_name_that_the_file_lacks_needs_no_division_of_all_rows_until_there_are_many(tmp_path):
+    ops = table(tmp_path, A=FLOAT, B=HALF)
+    for _ in range(2):
+        assert not any(f"Absent{i}" in ops for i in range(MOST_ABSENT_NAMES))
+        assert "_rows" not in vars(ops)
+    assert ("My" in ops, "_rows" in vars(ops)) == (False, True)
+    ops = table(tmp_path, A=FLOAT, B=HALF)
+    assert not any(f"Absent{i}" in ops for i in range(2 * MOST_ABSENT_NAMES))
+    assert ("_rows" in vars(ops), "My>A" in ops) == (True, True)
+
+
+def test_a_row_without_a_tab_is_an_error_of_its_op(tmp_path):
+    (tmp_path / "ops.tsv").write_text(f"# ops\nMy>A\t{FLOAT}\nMy>B\n", "utf-8")
+    ops = OpTable(tmp_path / "ops.tsv")
+    with pytest.raises(PluginError, match="row of op My>B in '.*' cannot be decoded"):
+        ops["My>B"]
