@@ -19,12 +19,13 @@ from .schema import FoundFile, Setting, as_setting
 LARGEST_FILE_BYTES = 1 << 18
 DEEPEST_NESTING = 32  # levels of brackets, of dots in a key, and of tables in tables
 
-_TOKEN = re.compile(r"""
+# Compiled when it is first used: the usual pyproject.toml has no table for heald, and is read alone.
+_LEXEME = r"""
     (?: "{3} (?: [^"\\] | \\. | "{1,2}(?!") )*+ "{3,5} | '{3} (?: [^'] | '{1,2}(?!') )*+ '{3,5}
       | " (?: [^"\\\n] | \\. )*+ " | '[^'\n]*+' | \#[^\n]*+ )
   | (?P<mark> [\[\]{}=,.\n] )
   | (?P<unclosed> ["'] )
-""", re.VERBOSE | re.DOTALL)
+"""
 _NESTING = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
@@ -108,7 +109,7 @@ def _statements(path: Path, text: str) -> list[tuple[int, str]]:
     """
     statements: list[tuple[int, str]] = []
     start, line, depth, dots = 0, 1, 0, 0
-    for token in _TOKEN.finditer(text):
+    for token in re.finditer(_LEXEME, text, re.VERBOSE | re.DOTALL):
         mark = token["mark"]
         if token["unclosed"]:
             break

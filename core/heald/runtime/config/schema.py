@@ -180,16 +180,20 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
     if not (isinstance(cls, type) and is_dataclass(cls) and cls.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         raise PluginError(f"the settings of [{section}] are not declared as a frozen dataclass",
                           hint="write @dataclass(frozen=True) above class Config")
-    with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
-        hints = get_type_hints(cls)
+    hints = _type_hints(cls) if layers or not cls.__module__.startswith("heald.") else {}  # core's own hints are right
     declared = [field for field in fields(cls) if field.init]
     reading = SectionReading({}, [], [], [])
     names = [field.name for field in declared]
     tables = [known_entries(table, names, section, reading.refused)
               for table in read_tables(layers, section, reading.refused)]
     for field in declared:
-        _read_field(reading, field, hints[field.name], tables, section, harmless)
+        _read_field(reading, field, hints.get(field.name), tables, section, harmless)
     return reading
+
+
+def _type_hints(cls: type[Any]) -> dict[str, Any]:
+    with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
+        return get_type_hints(cls)
 
 
 def _read_field(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...errors import InvalidArgument, ResourceExhausted
 from .memory_size import physical_memory
 
-_AVAILABLE = re.compile(rb"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
+_AVAILABLE = rb"^MemAvailable:\s*(\d+) kB"
 
 
 class _Controller(NamedTuple):
@@ -22,13 +22,13 @@ class _Controller(NamedTuple):
     mount: str
     limit: str
     usage: str
-    cache: re.Pattern[bytes]  # the lines of memory.stat that count page cache
+    cache: bytes  # a pattern of the lines of memory.stat that count page cache
 
 
 _V1 = _Controller("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                  re.compile(rb"^total_(?:in)?active_file (\d+)$", re.MULTILINE))
+                  rb"^total_(?:in)?active_file (\d+)$")
 _V2 = _Controller("sys/fs/cgroup", "memory.max", "memory.current",
-                  re.compile(rb"^(?:in)?active_file (\d+)$", re.MULTILINE))
+                  rb"^(?:in)?active_file (\d+)$")
 _UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 for no limit
 
 
@@ -53,7 +53,7 @@ def ask_system(nbytes: int, asker: str) -> None:
 
 
 def _available_in_system(root: str) -> list[int]:
-    figure = _AVAILABLE.search(_read(f"{root}/proc/meminfo"))
+    figure = re.search(_AVAILABLE, _read(f"{root}/proc/meminfo"), re.MULTILINE)
     return [int(figure[1]) << 10] if figure else []
 
 
@@ -79,7 +79,7 @@ def _group_bytes_left(folder: str, files: _Controller) -> list[int]:
     if not limit.isdigit() or int(limit) >= _UNLIMITED:
         return []
     usage = _read(f"{folder}/{files.usage}").strip()
-    cache = sum(map(int, files.cache.findall(_read(f"{folder}/memory.stat"))))
+    cache = sum(map(int, re.findall(files.cache, _read(f"{folder}/memory.stat"), re.MULTILINE)))
     return [int(limit) - max(int(usage) - cache, 0)] if usage.isdigit() else []
 
 
