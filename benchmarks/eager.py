@@ -111,6 +111,30 @@ def large() -> list[str]:
     return ["add of 1M elements, bound", f"{ours * 1e6:.0f} us", "-", "-", f"{numpy * 1e6:.0f} us, {ratio:.2f}"]
 
 
+def product_with_small_ops() -> list[str]:
+    """A row of a product of some 200 us, ten small ops on its result, and a read: all of them are too short to be
+    deferred."""
+    x = np.ones((200, 200), np.float32)
+    a, one = heald.TensorHandle(x), heald.TensorHandle(np.ones((), np.float32))
+    matmul, add = heald.ops.matmul, heald.ops.add_v2
+
+    def ours() -> Any:
+        y = matmul(a, a)
+        for _ in range(10):
+            y = add(y, one)
+        return y.numpy()
+
+    def theirs() -> Any:
+        y = np.matmul(x, x)
+        for _ in range(10):
+            y = np.add(y, x[0, 0])
+        return y
+
+    heald_seconds, numpy_seconds, ratio = time_pairs(ours, theirs, 20)
+    return ["200x200 matmul, ten adds, read", f"{heald_seconds * 1e6:.0f} us", "-", "-",
+            f"{numpy_seconds * 1e6:.0f} us, {ratio:.2f}"]
+
+
 def donation_peak() -> str:
     """The peak of a chain of 1,000 additions on 100 MB, in buffers, in a process of its own."""
     code = f"""
@@ -184,7 +208,8 @@ def main() -> None:
     options = parser.parse_args()
     pythons = {"tf.raw_ops": options.tensorflow, "torch": options.torch}
     peers = {name: Peer(name, python) for name, python in pythons.items() if python}
-    print(tabulate([*small(peers), large()], headers=["work", "heald", "tf.raw_ops", "torch", "NumPy"]))
+    rows = [*small(peers), large(), product_with_small_ops()]
+    print(tabulate(rows, headers=["work", "heald", "tf.raw_ops", "torch", "NumPy"]))
     print(f"\nchain of 1,000 additions on 100 MB with donate: {donation_peak()}")
     print(f"digits network: {network()}")
     for row in functions():

@@ -13,8 +13,9 @@
 Modules: `tensor_handle` has the public class, `handle_state` its states, `operators` its operators. `execute` has the
 fast path, and `core_runtime` the runtime behind it. Its parts, from the bottom up:
 
-- `bound_op` (an op and its kernel), `promise` (values that come later), `context`, `queued_call` (a call that waits for
-  its inputs), `layouts` (conversions of scalar and sparse tensors), `bound_op_cache`;
+- `bound_op` (an op and its kernel), `asynchrony` (which calls return before their kernel has run), `promise` (values
+  that come later), `context`, `queued_call` (a call that waits for its inputs), `layouts` (conversions of scalar and
+  sparse tensors), `bound_op_cache`;
 - `transfers` (copies between memories), `dispatch` (run now, queue, or enqueue on a device), `op_chains` and `call_end`
   (the order of effects), `op_executor` (one op on its device);
 - `signature` (inputs and attributes), `call_memo` (calls that have succeeded), `op_handlers`, `source_line`.

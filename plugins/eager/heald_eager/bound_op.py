@@ -31,7 +31,7 @@ LARGEST_NUMPY_RESULT_BYTES = 64 << 10  # of a result that a NumPy function may a
 
 
 class BoundOp:
-    """A kernel with everything that its calls share. Immutable; several threads may use it.
+    """A kernel with everything that its calls share. Several threads may use it.
 
     `outputs`: the ValueInfos of the results; their shapes are static unless the kernel `returns`.
     `kinds`: the Kinds of the results, added by the runtime; of no use where a shape is not static.
@@ -39,6 +39,8 @@ class BoundOp:
     `alias`: for a kernel that runs nothing, the input whose memory each result is.
     `run`: the run function of the kernel, which takes inputs and outputs.
     `layouts`: the layout in which the kernel takes each input.
+    `is_deferrable`: True for a kernel without effects that may run after its call has returned.
+    `least_seconds`, `timed_runs`: the shortest of the runs that were timed, and their number. All that changes.
     """
 
     def __init__(
@@ -65,6 +67,10 @@ class BoundOp:
         self.nbytes = bytes_of_call(bound)
         self.returns = kernel.returns
         self.is_stateful = op.stateful
+        self.is_deferrable = (self.native is None and not self.is_view and not op.stateful and bool(self.outputs)
+                              and not (kernel.asynchronous or kernel.nonstrict or kernel.step))
+        self.least_seconds = float("inf")
+        self.timed_runs = 0
         self.run: Callable[..., Any] | None = None if self.is_view else self._checked_run(bound, call, host)
         self.makers = [] if self.is_view or self.returns or self.native is not None else [
             host.memory.maker(meta.dims, meta.dtype.numpy, "a result") for meta in self.metas]
@@ -86,6 +92,12 @@ class BoundOp:
             run_listed = run_on_list(run, metas, call, kernel, memory)
             return lambda *inputs: run_listed([*inputs])
         return lambda step, *inputs: run_on_list(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
+
+    def note_seconds(self, seconds: float) -> None:
+        """Keep the time of a run if it is the shortest. A race may keep the longer of two until a later run."""
+        self.timed_runs += 1
+        if seconds < self.least_seconds:
+            self.least_seconds = seconds
 
     def check(self, returned: Any, outputs: Sequence[Any]) -> None:
         """Raises PluginError when the kernel returned another array than one of its outputs."""

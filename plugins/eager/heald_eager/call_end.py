@@ -55,9 +55,7 @@ def values_of_chain(chain: Any) -> tuple[AsyncValue, ...]:
     if isinstance(chain, TensorHandle):
         state = chain._current()
         if isinstance(state, Pending):
-            if state.demand is not None:
-                state.demand()
-            return (state.value,)
+            return (state.demanded_value(),)
         return (failed(state.error),) if isinstance(state, Failed) else ()
     if isinstance(chain, list | tuple):
         return tuple([value for part in chain for value in values_of_chain(part)])

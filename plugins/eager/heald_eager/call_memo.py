@@ -18,7 +18,7 @@ from .bound_op import BoundOp
 from .bound_op_cache import BoundOpCache
 from .context import EagerContext
 from .execute import DEFAULT_TABLE, FastTable
-from .handle_state import Kind, Ready, State
+from .handle_state import Failed, Kind, Pending, Ready, State
 from .signature import MatchedCall, are_keys
 from .tensor_handle import TensorHandle
 
@@ -62,6 +62,27 @@ class DeviceCall(NamedTuple):
     bound: BoundOp
 
 
+class DeferredCall(NamedTuple):
+    """A call of handles in host memory whose kernel is long. `constants`: for each input a state, READ or READ_LIST."""
+
+    op: OpDef
+    attrs: OpAttrs
+    bound: BoundOp
+    constants: tuple[Any, ...]
+
+    def states(self, inputs: Sequence[Any]) -> list[State]:
+        """The states of the inputs. A handle may have been donated by another thread meanwhile."""
+        states: list[State] = []
+        for x, constant in zip(inputs, self.constants, strict=True):
+            if constant is READ:
+                states.append(x._current())
+            elif constant is READ_LIST:
+                states += [handle._current() for handle in x]
+            else:
+                states.append(constant)
+        return states
+
+
 class FastTableOwner(Protocol):
     """An object with a fast table of its own, as composite ops are."""
 
@@ -79,21 +100,26 @@ class CallMemo:
     def __init__(self, fast: FastTable) -> None:
         self.fast = fast
         self.table_owners: weakref.WeakValueDictionary[int, FastTableOwner] = weakref.WeakValueDictionary()
-        self._calls: dict[Key, MemoCall | DeviceCall] = {}
+        self._calls: dict[Key, MemoCall | DeviceCall | DeferredCall] = {}
 
-    def get(self, key: Key | None) -> MemoCall | DeviceCall | None:
+    def get(self, key: Key | None) -> MemoCall | DeviceCall | DeferredCall | None:
         try:
             return self._calls.get(key) if key is not None else None
         except TypeError:  # an attribute as the caller wrote it has no hash
             return None
 
-    def add(self, key: Key, call: MemoCall | DeviceCall) -> None:
+    def add(self, key: Key, call: MemoCall | DeviceCall | DeferredCall) -> None:
         if len(self._calls) >= LARGEST_MEMO_CALLS:
             self._calls.clear()
         try:
             self._calls[key] = call
         except TypeError:
             return
+
+    def drop(self, key: Key | None) -> None:
+        """Forget a call that is in the memo."""
+        if key is not None:
+            self._calls.pop(key, None)
 
     def add_fast(self, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
         """Give the fast path a function of arrays, for inputs in host memory. `kind`: that of the result."""
@@ -196,16 +222,16 @@ class CallRecorder:
         rule = self._context.ops.rule(op)
         kinds = [handle._kind for handle in results]
         if (self._context.cancelled is not None or op.stateful or rule is None or not results
-                or len(inputs) != len(op.inputs) or not all(isinstance(kind, Kind) for kind in kinds)):
+                or len(inputs) != len(op.inputs) or any(isinstance(kind, Failed) for kind in kinds)):
             return
         key = key_of(op.name, inputs, attrs, device) if are_keys(op, attrs) else None
         if key is None:
             return
-        kind: Kind = kinds[0]  # type: ignore[assignment]
-        if kind.native is not None:
+        kind: Kind | Pending = kinds[0]  # type: ignore[assignment]
+        if isinstance(kind, Kind) and kind.native is not None:
             self._record_on_device(key, op, matched, states, kind, reads_elements=bool(rule.values))
         elif (facts := input_facts(op, matched, inputs, states, rule.values)) is not None:
-            self._record_on_host(key, op, matched, inputs, states, kind.device, facts, attrs)
+            self._record_on_host(key, op, matched, inputs, states, kind.device, facts, attrs, results)
         self._drop_if_cancelled()
 
     def record_operator(
@@ -240,12 +266,27 @@ class CallRecorder:
         if not bound.on_host:
             self._memo.add(key, DeviceCall(op, matched.attrs, bound))
 
+    def _record_deferred(
+        self, key: Key, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State],
+        bound: BoundOp, constants: Sequence[Any],
+    ) -> None:
+        if any(isinstance(x, np.ndarray) for x in inputs):
+            return  # each call copies it
+        state_of_array = {id(state.value): state for state in states}  # type: ignore[union-attr]
+        states_or_marks = [x if x is READ or x is READ_LIST else state_of_array[id(x)] for x in constants]
+        self._memo.add(key, DeferredCall(op, matched.attrs, bound, tuple(states_or_marks)))
+
     def _record_on_host(
         self, key: Key, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State], device: str,
-        facts: tuple[list[Any], list[ValueInfo]], attrs: Mapping[str, Any] | None,
+        facts: tuple[list[Any], list[ValueInfo]], attrs: Mapping[str, Any] | None, results: Sequence[TensorHandle],
     ) -> None:
         constants, infos = facts
         bound = self._bound_ops.get(op, matched.attrs, device, states, infos)
+        if self._context.asynchrony.is_long(bound):
+            self._record_deferred(key, op, matched, inputs, states, bound, constants)
+            return
+        if not self._context.asynchrony.is_short(bound) or not all(isinstance(x._kind, Kind) for x in results):
+            return  # its length is not known yet
         function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
         if function is None or (
                 (bound.is_view or bound.retained) and any(isinstance(x, np.ndarray) for x in inputs)):

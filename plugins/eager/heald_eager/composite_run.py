@@ -39,9 +39,7 @@ class CompositeRun:
         needs = []
         for state in moved:
             if isinstance(state, Pending):
-                needs.append(state.value)
-                if state.demand is not None:
-                    state.demand()
+                needs.append(state.read())
 
         def start() -> Started:
             ready = [state if isinstance(state, Ready) else state.value.get()  # type: ignore[union-attr]

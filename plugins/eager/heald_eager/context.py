@@ -12,6 +12,7 @@ from heald.errors import FailedPrecondition, HealdError
 from heald.runtime.host import Host, KernelContext, Resources
 from heald.runtime.values import DENSE, layout_of
 
+from .asynchrony import Asynchrony, Mode
 from .bound_op import Binding
 from .handle_state import HandleOwner, Kinds, Pending, Ready
 from .promise import Promises
@@ -24,10 +25,11 @@ class EagerContext:
     `ops`: the metadata functions and kernels of the host's ops.
     `step`: the step in which all kernels run.
     `kinds`, `promises`: the metadata of handles, and the values that come later.
+    `asynchrony`: the decision which calls return before their kernel has run.
     `cancelled`: the error of all calls until a restart, or None.
     """
 
-    def __init__(self, host: Host, owner: HandleOwner) -> None:
+    def __init__(self, host: Host, owner: HandleOwner, asynchronous: Mode) -> None:
         self.host = host
         self.owner = owner
         resources = Resources()
@@ -35,6 +37,7 @@ class EagerContext:
         self.step = Step(host, resources=resources)
         self.kinds = Kinds(owner)
         self.promises = Promises()
+        self.asynchrony = Asynchrony(host, asynchronous)
         self.cancelled: HealdError | None = None
         self._default_device: dict[None, str] = {}  # at most one: `setdefault` is atomic
         self._idle_contexts: deque[KernelContext] = deque()
@@ -67,9 +70,7 @@ class EagerContext:
 
     def wait(self, state: Pending) -> None:
         """Block until a pending value has come. An interrupt ends the waiting alone."""
-        if state.demand is not None:
-            state.demand()
-        self.host.await_values([state.value])
+        self.host.await_values([state.demanded_value()])
 
     def run_kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a kernel in a KernelContext that no other thread is in."""

@@ -13,9 +13,10 @@ from heald.runtime.host import Host
 from heald.runtime.service import convert_feed
 from heald.runtime.values import DENSE
 
+from .asynchrony import Mode
 from .bound_op_cache import BoundOpCache
 from .call_end import CallEnd, checked_results, first_error, values_of_chain
-from .call_memo import CallMemo, CallRecorder, DeviceCall, key_of
+from .call_memo import CallMemo, CallRecorder, DeferredCall, DeviceCall, Key, key_of
 from .context import EagerContext
 from .dispatch import Dispatch, EagerCall
 from .execute import FastTable, execute_over
@@ -36,13 +37,17 @@ class CoreRuntime:
     """Executes ops on the devices of a host. Several threads may share one.
 
     `handler`: the name of the op handler of calls that choose none, as `[eager] handler`; "" for the devices' own.
+    `asynchronous`: which calls return before their kernel has run, as `[eager] asynchronous`.
 
     `execute` is `heald.execute` over this host.
     """
 
-    def __init__(self, host: Host, handler: str | Sequence[str] = "", fast: FastTable | None = None) -> None:
+    def __init__(
+        self, host: Host, handler: str | Sequence[str] = "", fast: FastTable | None = None,
+        asynchronous: Mode = "auto",
+    ) -> None:
         self.host = host
-        self.context = context = EagerContext(host, self)
+        self.context = context = EagerContext(host, self, asynchronous)
         self.memo = CallMemo({} if fast is None else fast)
         self.bound_ops = BoundOpCache(context, self.memo.clear)
         self.transfers = Transfers(context)
@@ -225,11 +230,14 @@ class CoreRuntime:
         self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, device: str | None = None
     ) -> TensorHandle | tuple[TensorHandle, ...] | None:
         """The results of a call whose like has succeeded before. None for another call, and when the kernel fails."""
-        call = self.memo.get(key_of(op, inputs, attrs, device))
+        key = key_of(op, inputs, attrs, device)
+        call = self.memo.get(key)
         if call is None:
             return None
         if isinstance(call, DeviceCall):
             return self._run_on_device(call, inputs)
+        if isinstance(call, DeferredCall):
+            return self._defer(key, call, inputs)
         try:
             value = self._run_kernel(call.function, *call.arrays(inputs))
         except Exception:  # noqa: BLE001 - the long way raises it again, typed
@@ -254,6 +262,22 @@ class CoreRuntime:
         op, attrs, bound = device_call
         call = EagerCall(op, attrs, states, bound.device_name, False, NO_INPUTS, calling_line(3))
         handles = [handle_of(state) for state in self._dispatch.run_on_device(call, bound)]
+        return handles[0] if len(handles) == 1 else tuple(handles)
+
+    def _defer(
+        self, key: Key | None, deferred: DeferredCall, inputs: Sequence[Any]
+    ) -> TensorHandle | tuple[TensorHandle, ...] | None:
+        """Queue a long call whose like has succeeded before. None when its kernel turns out to be short, when an input
+        is an error by now, and on a thread that may not wait."""
+        asynchrony, bound = self.context.asynchrony, deferred.bound
+        if not asynchrony.is_long(bound):
+            self.memo.drop(key)
+            return None
+        states = deferred.states(inputs)
+        if not all(isinstance(state, Ready) for state in states) or not asynchrony.may_wait():
+            return None
+        call = EagerCall(deferred.op, deferred.attrs, states, bound.device_name, False, NO_INPUTS, calling_line(3))
+        handles = [handle_of(state) for state in self._dispatch.defer(call, bound)]
         return handles[0] if len(handles) == 1 else tuple(handles)
 
 

@@ -31,7 +31,8 @@ class _DefaultRuntime:
         process = runtime.runtime()
         with self._lock:
             if not self._runtimes:
-                self._runtimes.append(CoreRuntime(process.host, process.config.eager.handler, self.fast))
+                self._runtimes.append(CoreRuntime(process.host, process.config.eager.handler, self.fast,
+                                                  process.config.eager.asynchronous))
             return self._runtimes[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
+from time import perf_counter
 from typing import Any
 
 from heald.api import AsyncValue, OpAttrs, OpDef, TensorMetadata, ValueInfo
@@ -17,7 +18,7 @@ from .bound_op_cache import BoundOpCache
 from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense, elements
-from .queued_call import QueuedCall, Started
+from .queued_call import QueuedCall, Started, Task
 from .transfers import Transfers
 
 UNSHARED_REFERENCES = 4  # to a donated array while its call runs: Ready, two variables, getrefcount's argument
@@ -46,6 +47,7 @@ class EagerCall:
     after: tuple[AsyncValue, ...] = ()
     started: AsyncValue | None = None  # of a call that was queued: completed when it has started
     ended: AsyncValue | None = None  # of work that goes on: completed when it is over
+    is_in_task: bool = False  # True while a task runs the call: it is not deferred again
 
     def locate(self, error: HealdError) -> HealdError:
         """The error with the place of this call."""
@@ -83,25 +85,41 @@ class Dispatch:
             return self._queue(call)
         if bound.native is not None:
             return self.run_on_device(call, bound)
+        if bound.is_deferrable and not call.is_in_task and self._is_deferred(call, bound):
+            return self.defer(call, bound)
         return self._run_on_host(call, bound)
 
-    def _queue(self, call: EagerCall) -> list[State]:
-        """Start the call when its inputs have come. Raises InvalidArgument for metadata that does not fit already."""
+    def defer(self, call: EagerCall, bound: BoundOp) -> list[State]:
+        """Let the lane of long kernels run the call. Returns the states of its results."""
+        return self._queue(call, bound.metas, self._context.asynchrony.lane.add)
+
+    def _is_deferred(self, call: EagerCall, bound: BoundOp) -> bool:
+        inputs = [state.kind.meta for state in call.inputs]  # type: ignore[union-attr]
+        borrowed_bytes = sum([inputs[i].nbytes for i in call.borrowed])
+        return self._context.asynchrony.defers(bound, inputs, borrowed_bytes)
+
+    def _queue(
+        self, call: EagerCall, metas: Sequence[TensorMetadata] | None = None,
+        add_task: Callable[[Task], object] | None = None,
+    ) -> list[State]:
+        """Start the call when its inputs have come. Raises InvalidArgument for metadata that does not fit already.
+
+        `metas`: those of the results, where they are known. `add_task`: takes the task; by default as asynchrony says.
+        """
         context = self._context
         call.copy_borrowed()
-        outputs = context.ops.infer(call.op, call.attrs, self.infos(call))
-        needs = [*call.chain]
-        for state in call.inputs:
-            if isinstance(state, Pending):
-                needs.append(state.value)
-                if state.demand is not None:
-                    state.demand()
+        if metas is None:
+            metas = [o.meta for o in context.ops.infer(call.op, call.attrs, self.infos(call))]
+        needs = [*call.chain, *[state.read() for state in call.inputs if isinstance(state, Pending)]]
         inputs = list(call.inputs)
 
         def start() -> Started:
             call.inputs = [state.value.get() if isinstance(state, Pending) else state for state in inputs]
+            call.donate = frozenset(i for i in call.donate if _is_only_reader(inputs[i]))
+            inputs.clear()
             call.chain = call.after = ()
             call.started = call.ended = None
+            call.is_in_task = True
             try:
                 states = self.start(call)
                 end.settle_after(call.ended)
@@ -109,9 +127,16 @@ class Dispatch:
             except HealdError as error:  # metadata that was pending when the call was made
                 context.host.report(call.locate(error))
                 raise
+            finally:
+                call.inputs = []  # a donated array has no other owner when calls on the results run
 
         end = context.promises.make()
-        queued = QueuedCall(context, needs, [o.meta for o in outputs], call.device, start, call.locate, call.after)
+        all_metas = [*metas, *map(_meta_of, inputs)]
+        has_effects = call.op.stateful
+        asynchrony = context.asynchrony
+        queued = QueuedCall(context, needs, metas, call.device, start, call.locate, call.after,
+                            add_task or asynchrony.adder_of(all_metas, has_effects=has_effects),
+                            lambda: asynchrony.runs_here(all_metas, has_effects=has_effects))
         started = queued.started
         started.and_then(lambda: None if started.error is None else end.settle(Failed(started.error)))
         call.started, call.ended = queued.started, end.value
@@ -187,9 +212,11 @@ class Dispatch:
             return [Ready(kind, array) for kind, array in zip(kinds, bound.views(arrays), strict=True)]
         assert bound.run is not None
         first = (context.step,) if kernel.step else ()
+        began = perf_counter()
         try:
             if bound.returns:
                 values = context.run_kernel(bound.run, *first, *arrays)
+                bound.note_seconds(perf_counter() - began)
                 return self._states_of(call, bound, values)
             outs = [self._donated_array(call, bound, i) if call.donate else None for i in range(len(kinds))]
             outs = [make() if out is None else out for out, make in zip(outs, bound.makers, strict=True)]
@@ -198,6 +225,7 @@ class Dispatch:
                 bound.check(returned, outs)
         except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
             return self._failed_states(call, bound, error)
+        bound.note_seconds(perf_counter() - began)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
 
     def _donated_array(self, call: EagerCall, bound: BoundOp, output: int) -> Any:
@@ -292,3 +320,13 @@ class Dispatch:
         except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
             return self._failed_states(call, bound, error)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
+
+
+def _meta_of(state: State) -> TensorMetadata:
+    assert not isinstance(state, Failed)
+    return state.kind.meta if isinstance(state, Ready) else state.meta
+
+
+def _is_only_reader(state: State) -> bool:
+    """True when no other call reads this input of a donating call later, from the same pending value."""
+    return not isinstance(state, Pending) or len(state.readers) == 1

@@ -109,9 +109,10 @@ class Pending:
     `meta`: its shape is not static while the metadata is pending, too.
     `value`: its payload will be a Ready.
     `demand`: called when a consumer first needs the value.
+    `readers`: an entry for each call that reads the value when it has come.
     """
 
-    __slots__ = ("demand", "device", "meta", "owner", "value")
+    __slots__ = ("demand", "device", "meta", "owner", "readers", "value")
 
     def __init__(
         self, meta: TensorMetadata, device: str, value: AsyncValue, owner: HandleOwner,
@@ -122,6 +123,18 @@ class Pending:
         self.device = device
         self.value = value
         self.demand = demand
+        self.readers: list[None] = []  # a list: threads add to it in one step
+
+    def demanded_value(self) -> AsyncValue:
+        """The value, for a consumer that waits for it."""
+        if self.demand is not None:
+            self.demand()
+        return self.value
+
+    def read(self) -> AsyncValue:
+        """The value, for a call that reads its payload later. A donation must not overwrite it before."""
+        self.readers.append(None)
+        return self.demanded_value()
 
 
 class Failed:

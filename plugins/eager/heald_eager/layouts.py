@@ -68,9 +68,8 @@ def convert_layout(context: EagerContext, state: Ready | Pending, layout: str) -
             return conversion(context, state)
         except HealdError as error:
             raise error.at(location=location())  # noqa: B904 - the same error, with its place
-    if state.demand is not None:
-        state.demand()
-    need = state.value
+    need = state.read()
     call = QueuedCall(context, (need,), (state.meta,), state.device,
-                      lambda: ([conversion(context, need.get())], None), lambda error: error.at(location=location()))
+                      lambda: ([conversion(context, Ready(*need.get()))], None),
+                      lambda error: error.at(location=location()))
     return call.results[0]

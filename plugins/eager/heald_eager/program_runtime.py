@@ -34,7 +34,7 @@ class ProgramRuntime:
     """Executes ops for the programs of one host. Any thread may call."""
 
     def __init__(self, host: Host) -> None:
-        self.core = CoreRuntime(host)
+        self.core = CoreRuntime(host, asynchronous="never")  # prints of a program keep their order
         self._handlers: dict[str, LinkedHandler] = {}
         self._lock = RLock()
         inherited.add(self)
@@ -109,9 +109,7 @@ def completion(handle: TensorHandle) -> AsyncValue:
         return failed(state.error)
     if not isinstance(state, Pending):
         return available(handle)
-    if state.demand is not None:
-        state.demand()
-    completed, value = AsyncValue(), state.value
+    completed, value = AsyncValue(), state.demanded_value()
 
     def complete() -> None:
         error = value.error

@@ -43,10 +43,8 @@ class Promise:
     def settle(self, state: State) -> None:
         """Complete the value with this state, now or when the state is settled itself. Later calls do nothing."""
         if isinstance(state, Pending):
-            value = state.value
-            if state.demand is not None:
-                state.demand()
-            value.and_then(lambda: self.settle(Failed(value.error) if value.error is not None else value.get()))
+            value = state.read()
+            value.and_then(lambda: self.settle(Failed(value.error) if value.error is not None else Ready(*value.get())))
             return
         with self._lock:
             if self._open.pop(id(self), None) is None:

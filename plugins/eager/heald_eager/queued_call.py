@@ -14,6 +14,7 @@ from heald.runtime.values import error_among, when_available
 from .context import EagerContext
 from .handle_state import Failed, State
 
+Task = Callable[[], object]
 Started = tuple[Sequence[State], AsyncValue | None]  # states of the results, and the value that QueuedCall describes
 
 
@@ -23,18 +24,23 @@ class QueuedCall:
     `start()` returns a state for each of `metas`, and a value that completes when the work has begun, or None when it
     has. Its error, or the first error among `needs`, becomes the state of all results.
     `after`: values that only have to be complete; their errors do not matter.
+    `add_task`: takes the task; by default that of the host's work queue.
+    `runs_here()`: True when the thread that completes the last input runs the work itself.
     `started`: completed when the work has begun, without a payload.
     """
 
     def __init__(
         self, context: EagerContext, needs: Sequence[AsyncValue], metas: Sequence[TensorMetadata], device: str,
         start: Callable[[], Started], failed: Callable[[HealdError], HealdError],
-        after: Sequence[AsyncValue] = (),
+        after: Sequence[AsyncValue] = (), add_task: Callable[[Task], object] | None = None,
+        runs_here: Callable[[], bool] = bool,
     ) -> None:
         self._context = context
         self._needs = tuple(needs)
         self._start: Callable[[], Started] | None = start
         self._failed = failed
+        self._add_task = add_task
+        self._runs_here = runs_here
         self._promises = [context.promises.make() for _ in metas]
         self._begun = context.promises.make()
         self.started = self._begun.value
@@ -43,12 +49,13 @@ class QueuedCall:
         when_available((*needs, *after), self._on_inputs)
 
     def _on_inputs(self) -> None:
-        if error_among(self._needs) is not None:
-            self._run()  # nothing is computed: the error goes on at once
+        if error_among(self._needs) is not None or self._runs_here():
+            self._run()  # an error goes on at once: nothing is computed
             return
         try:
             self._context.promises.queued.add(self)
-            self._context.host.work_queue.add_task(partial(_run_if_alive, weakref.ref(self)))
+            add_task = self._add_task or self._context.host.work_queue.add_task
+            add_task(partial(_run_if_alive, weakref.ref(self)))
         except HealdError as error:  # the queue is closed
             self._settle([Failed(error)] * len(self._promises))
 
@@ -61,6 +68,7 @@ class QueuedCall:
             return
         try:
             states, begun = start()
+            start = None  # its inputs are free before calls on the results run
         except BaseException as raised:
             typed = self._failed(kernel_errors.as_heald_error(raised, "an op"))
             self._settle([Failed(typed)] * len(self._promises))

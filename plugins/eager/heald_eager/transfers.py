@@ -94,11 +94,9 @@ class Transfers:
             state = self.to_host(state)
             if native is None and device == context.default_device:
                 return state
-        if state.demand is not None:
-            state.demand()
-        need = state.value
-        call = QueuedCall(context, (need,), (state.meta,), device, lambda: ([self.move(need.get(), device)], None),
-                          _same_error)
+        need = state.read()
+        call = QueuedCall(context, (need,), (state.meta,), device,
+                          lambda: ([self.move(Ready(*need.get()), device)], None), _same_error)
         return call.results[0]
 
     def watch(self, work: DeviceWork, device: Device, name: str, buffers: Any) -> None:

@@ -40,7 +40,8 @@ def test_each_setting_has_its_default_in_the_absence_of_sources(tmp_path: Path) 
         ("limits.memory", "80%"), ("limits.nested_calls", 1000),
         ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
-        ("passes.disable", ()), ("eager.handler", ""), ("debug.poison", False), ("debug.synchronous", False),
+        ("passes.disable", ()), ("eager.handler", ""),
+        ("eager.asynchronous", "auto"), ("debug.poison", False), ("debug.synchronous", False),
         ("debug.check_types", False),
     ]
     assert Config().placement == config.placement

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ...errors import InvalidArgument, callers_code
 from ..contract.work_queue import WorkQueueConfig
@@ -82,17 +82,21 @@ class PassesConfig:
 
 @dataclass(frozen=True)
 class EagerConfig:
-    """The section [eager]. `handler`: the op handler of `heald.execute`, or the names of a chain of them; "" for the
-    devices' own."""
+    """The section [eager].
+
+    `handler`: The op handler of `heald.execute`, or the names of a chain of them; "" for the devices' own.
+    `asynchronous`: Which calls on host memory return before their kernel has run: "auto" for long kernels.
+    """
 
     handler: str | tuple[str, ...] = ""
+    asynchronous: Literal["auto", "never", "always"] = "auto"
 
 
 # Heald's own settings that a found file may make, besides [kernels]. They choose among installed things.
 HARMLESS_SETTINGS = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
     "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
-    "eager.handler",
+    "eager.handler", "eager.asynchronous",
 })
 LARGEST_NAMED_KEYS = 10  # keys in a warning
 
