@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import heald
+import numpy as np
 import pytest
 from heald import errors
+from heald.api import dtypes
+from heald.runtime.program import ELEMENT_TYPES
 from heald_eager import runtime_of
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs" / "corert").glob("*.mlir"))
@@ -81,3 +84,40 @@ def test_one_host_has_one_runtime_and_another_host_has_another():
         runtime_of(second).handler_of("mine")
     with pytest.raises(errors.NotFound, match="did you mean mine"):
         runtime_of(first).handler_of("mines")
+
+
+TYPES = """
+func.func @types(%chain: !tfrt.chain) -> !tfrt.chain {{
+  %attrs = "corert.create_op_attrs"() : () -> !corert.opattrs
+  %end = "corert.op_attrs_set.dtype"(%attrs, %chain) {{key = "T", value = {text}}}
+    : (!corert.opattrs, !tfrt.chain) -> !tfrt.chain
+  tfrt.return %end : !tfrt.chain
+}}
+"""
+
+
+@pytest.mark.parametrize("dialect", ["", "tf_type", "corert"])
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda dtype: dtype.name)
+def test_type_attributes_survive_bef(dialect, dtype):
+    text = f"!{dialect}.{dtype.name}" if dialect else ELEMENT_TYPES.get(dtype.name)
+    if text is None:
+        return  # MLIR's builtin dialect has no such type
+    program = heald.mlir.loads(TYPES.format(text=text))
+    decoded = heald.bef.loads(heald.bef.dumps(program)).program
+    values = [call.attrs["value"] for function in decoded.functions.values() for call in function.kernels
+              if "value" in call.attrs]
+    assert values == [dtype]
+    assert heald.mlir.dumps(decoded) == heald.mlir.dumps(program)
+
+
+@pytest.mark.parametrize("text", ["!corert.nothing", "!corert.opattrs", "!corert.", "!other.quint8"])
+def test_types_that_are_no_element_types_are_no_attributes_of_programs(text):
+    with pytest.raises(errors.InvalidArgument):
+        heald.mlir.loads(TYPES.format(text=text))
+
+
+def test_an_op_of_a_program_takes_types_from_a_bef_file(tmp_path):
+    cast = SUM.replace('"AddV2"(%x, %x)', '"Cast"(%x) {DstT = !corert.int32, SrcT = f64}')
+    (tmp_path / "cast.bef").write_bytes(heald.bef.dumps(heald.mlir.loads(cast)))
+    (result,) = heald.HostProgram.load(tmp_path / "cast.bef").run("sum", heald.TensorHandle(np.float64([1.5, 2.5])))
+    assert result.get().numpy().tolist() == [1, 2]

@@ -22,6 +22,7 @@ PINNED = {
     "plugins/eager/heald_eager": {
         "heald.graphs.compiler": {"name_tuple"},
         "heald.graphs.session": {"AsynchronousStep", "Session", "Signature", "find_inputs", "find_outputs"},
+        "heald.runtime.config": {"EagerConfig"},
         "heald.runtime.contract": {
             "ArgDef", "AttrDef", "CONST", "CONTROL_TRIGGER", "DeviceName", "GRAPH_DEF_VERSION", "NO_KERNEL", "NO_OP",
             "OP_SET_PLUGIN", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "convert_attribute", "load_callable",
@@ -34,7 +35,7 @@ PINNED = {
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {
             "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},
-        "heald.runtime.service": {"convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
+        "heald.runtime.service": {"HostContext", "convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
         "heald.runtime.support": {"install", "kernel_errors", "lazy_exports"},
         "heald.runtime.values": {
             "COO", "DENSE", "SCALAR", "broadcast", "coo_of", "error_among", "fill_dense", "fits", "layout_of",

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from heald.api import AsyncValue, DType, OpAttrs, OpDef, OpInvocation, TensorMetadata, dtypes
-from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, typed_error
+from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, Location, typed_error
+from heald.runtime.config import EagerConfig
 from heald.runtime.contract import convert_attribute
 from heald.runtime.host import Host
-from heald.runtime.service import convert_feed
+from heald.runtime.service import HostContext, convert_feed
 from heald.runtime.values import DENSE
 
 from .asynchrony import Mode
@@ -26,11 +27,12 @@ from .op_chains import OpChains
 from .op_executor import OpExecutor
 from .op_handlers import HandlerContext, LinkedHandler, OpHandlers, handler_guard
 from .signature import MatchedCall, MatchMemo, array_like, natural_dtype
-from .source_line import calling_line
+from .source_line import call_site, calling_line
 from .tensor_handle import TensorHandle, handle_of, raisable
 from .transfers import Transfers
 
 NO_INPUTS: frozenset[int] = frozenset()
+_KEY = "the core runtime of calls"
 
 
 class CoreRuntime:
@@ -71,23 +73,26 @@ class CoreRuntime:
 
     def call(
         self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None = None, device: str | None = None,
-        handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
+        handler: Any = None, chain: Any = None, donate: Sequence[int] = (), location: Location | None = None,
+        diagnostics: Callable[[HealdError], Any] | None = None, host: Host | None = None,
     ) -> Any:
         """Execute an op as `heald.execute` does. Returns a handle, or a tuple of them."""
-        if (handler is None and chain is None and not donate and isinstance(op, str)
-                and (device is None or isinstance(device, str))):
+        if host is not None and host is not self.host:
+            return runtime_of(host).call(op, inputs, attrs, device, handler, chain, donate, location, diagnostics)
+        if (handler is None and chain is None and not donate and location is None and diagnostics is None
+                and isinstance(op, str) and (device is None or isinstance(device, str))):
             memoized = self.run_memoized(op, inputs, attrs, device)
             if memoized is not None:
                 return memoized
-        location = calling_line(2)
+        place = call_site(location, diagnostics, 2)
         try:
             definition = self.host.registries.ops.get(_checked_name(op, "op"))
             matched = self._matches.match(definition, inputs, attrs)
-            results = self._execute(definition, matched, device, handler, chain, donate, location, inputs, attrs)
+            results = self._execute(definition, matched, device, handler, chain, donate, place, inputs, attrs)
         except HealdError as error:
-            raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
+            raise error.at(op=op if isinstance(op, str) else None, location=place())  # noqa: B904 - the same error
         except Exception as error:
-            raise typed_error(error).at(op=op, location=location()) from error
+            raise typed_error(error).at(op=op, location=place()) from error
         return results[0] if len(results) == 1 and chain is None else tuple(results)
 
     def execute_matched(
@@ -279,6 +284,20 @@ class CoreRuntime:
         call = EagerCall(deferred.op, deferred.attrs, states, bound.device_name, False, NO_INPUTS, calling_line(3))
         handles = [handle_of(state) for state in self._dispatch.defer(call, bound)]
         return handles[0] if len(handles) == 1 else tuple(handles)
+
+
+def runtime_of(host: Host, fast: FastTable | None = None, config: EagerConfig | None = None) -> CoreRuntime:
+    """The runtime of a host, made at the first call. `config`: by default that of a HostContext. Raises InvalidArgument
+    for an object that is no host."""
+    if not isinstance(host, Host):
+        raise InvalidArgument(f"host is a {type(host).__name__}, expected a HostContext",
+                              hint="heald.HostContext() makes one", location=calling_line(2)())
+
+    def make() -> CoreRuntime:
+        eager = config or (host.config.eager if isinstance(host, HostContext) else EagerConfig())
+        return CoreRuntime(host, eager.handler, fast, eager.asynchronous)
+
+    return host.resources.get(_KEY, make)
 
 
 def _consume_donated(inputs: Sequence[Any], donate: Sequence[int]) -> frozenset[int]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heald.api import inherited
+from heald.errors import HealdError, Location
+from heald.runtime.host import Host
 from heald.runtime.service import runtime
 
-from .core_runtime import CoreRuntime
+from .core_runtime import CoreRuntime, runtime_of
 from .execute import DEFAULT_TABLE, FastTable, execute_over
 
 
@@ -31,8 +33,7 @@ class _DefaultRuntime:
         process = runtime.runtime()
         with self._lock:
             if not self._runtimes:
-                self._runtimes.append(CoreRuntime(process.host, process.config.eager.handler, self.fast,
-                                                  process.config.eager.asynchronous))
+                self._runtimes.append(runtime_of(process.host, self.fast, process.config.eager))
             return self._runtimes[0]
 
 
@@ -46,10 +47,11 @@ def default_runtime() -> CoreRuntime:
 
 def default_call(
     op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None = None, device: str | None = None,
-    handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
+    handler: Any = None, chain: Any = None, donate: Sequence[int] = (), location: Location | None = None,
+    diagnostics: Callable[[HealdError], Any] | None = None, host: Host | None = None,
 ) -> Any:
     """`CoreRuntime.call` of the default runtime."""
-    return _default.get().call(op, inputs, attrs, device, handler, chain, donate)
+    return _default.get().call(op, inputs, attrs, device, handler, chain, donate, location, diagnostics, host)
 
 
 def default_table() -> FastTable:

@@ -19,6 +19,7 @@ from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense, elements
 from .queued_call import QueuedCall, Started, Task
+from .source_line import report_error
 from .transfers import Transfers
 
 UNSHARED_REFERENCES = 4  # to a donated array while its call runs: Ready, two variables, getrefcount's argument
@@ -125,7 +126,7 @@ class Dispatch:
                 end.settle_after(call.ended)
                 return states, call.started
             except HealdError as error:  # metadata that was pending when the call was made
-                context.host.report(call.locate(error))
+                report_error(context.host, call.location, call.locate(error))
                 raise
             finally:
                 call.inputs = []  # a donated array has no other owner when calls on the results run
@@ -267,7 +268,7 @@ class Dispatch:
                 promise.settle(self._ready_result(value.get(), output, bound.device_name))
                 return
             error = call.locate(error or Cancelled("the value is dead"))
-            self._context.host.report(error)
+            report_error(self._context.host, call.location, error)
             promise.settle(Failed(error))
 
         value.and_then(settle)
@@ -283,7 +284,7 @@ class Dispatch:
         if typed is not error:
             typed.__cause__ = error
         self._context.host.note_failure(bound.device, typed)
-        self._context.host.report(typed)
+        report_error(self._context.host, call.location, typed)
         return self.error_states(call, typed, len(bound.outputs))
 
     def error_states(self, call: EagerCall, error: HealdError, count: int) -> list[State]:

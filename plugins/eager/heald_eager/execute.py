@@ -7,12 +7,14 @@ them, and every exception in it, a missing entry included, leaves the call to th
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref
 from typing import Any
 
-from heald.runtime.host import KERNEL_MODES, KernelContext, ModeWords
+from heald.errors import HealdError, Location
+from heald.runtime.host import KERNEL_MODES, Host, KernelContext, ModeWords
 
 FastTable = dict[tuple[Any, ...], tuple[Callable[..., Any], Any]]  # (op, *Kinds, *attributes): function, Kind
 SlowPath = Callable[..., Any]
@@ -35,12 +37,9 @@ def execute_over(fast: FastTable, slow: SlowPath) -> Callable[..., Any]:
     """Return `execute` over a table of bound ops. `slow` is `CoreRuntime.call`."""
     local, new, kernels = local_context, object.__new__, KERNEL_MODES
 
-    def execute(
-        op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
-        chain: Any = None, donate: Sequence[int] = (),
-    ) -> Any:
-        if device is not None or handler is not None or chain is not None or donate:
-            return slow(op, inputs, attrs, device, handler, chain, donate)
+    def execute(op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        if options:
+            return _run_with_options(slow, op, inputs, attrs, **options)
         try:
             if len(inputs) == 2 and not attrs:
                 x, y = inputs
@@ -68,7 +67,29 @@ def execute_over(fast: FastTable, slow: SlowPath) -> Callable[..., Any]:
         return result
 
     execute.__qualname__ = "execute"
+    execute.__signature__ = _execute_signature()  # type: ignore[attr-defined]
     return execute
+
+
+def _run_with_options(
+    slow: SlowPath, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, *, device: str | None = None,
+    handler: Any = None, chain: Any = None, donate: Sequence[int] = (), location: Location | None = None,
+    diagnostics: Callable[[HealdError], Any] | None = None, host: Host | None = None,
+) -> Any:
+    """The rare options of `execute`. Each of them would cost its every call 15 ns for the default."""
+    return slow(op, inputs, attrs, device, handler, chain, donate, location, diagnostics, host)
+
+
+_run_with_options.__qualname__ = "execute"  # in the TypeError for an option that does not exist
+
+
+def _execute_signature() -> inspect.Signature:
+    """The signature of `execute`, its options included."""
+    keywords = list(inspect.signature(_run_with_options).parameters.values())
+    op, inputs, attrs = keywords[1:4]
+    return inspect.Signature([op, inputs.replace(kind=inspect.Parameter.VAR_POSITIONAL, annotation="Any"),
+                              attrs.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=None), *keywords[4:]],
+                             return_annotation="Any")
 
 
 _MISSING: Any = object()  # in the place of an input that the caller left out: it misses the fast table

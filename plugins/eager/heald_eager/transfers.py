@@ -14,7 +14,7 @@ from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense
 from .queued_call import QueuedCall
-from .source_line import no_location
+from .source_line import no_location, report_error
 
 
 class Transfers:
@@ -119,7 +119,7 @@ class Transfers:
         elif work.error is None and device_error is not None:
             work.error = device_error.at(op=work.op, device=name, location=work.location())
             self._context.host.note_failure(device, work.error)
-            self._context.host.report(work.error)
+            report_error(self._context.host, work.location, work.error)
         work.inputs = ()
         work.is_done = True
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DTYPES = {text: dtypes.named(name) for name, text in ELEMENT_TYPES.items()}
 _TF_TYPE = "!tf_type."  # begins the element types that MLIR's builtin dialect lacks
+_ELEMENT_DIALECTS = (_TF_TYPE, "!corert.")  # as TensorFlow and TFRT write them
 _SHAPE = re.compile(r"\.shape<(\*|(?:(?:\?|\d{1,18})(?:x(?:\?|\d{1,18}))*)?)>\Z", re.ASCII)
 _LARGEST_DIM = 10**18 - 1  # of a shape, as the pattern above reads it; other tuples are arrays
 _SHAPE_DIALECTS = ("corert", "tfrt")
@@ -33,8 +34,8 @@ def type_text(of: DType) -> str:
 def dtype_of(of: t.Type) -> DType | None:
     """The element type of a name; None for another type."""
     text = str(of)
-    if text.startswith(_TF_TYPE):
-        name = text.removeprefix(_TF_TYPE)
+    if text.startswith(_ELEMENT_DIALECTS):
+        name = text.partition(".")[2]
         return next((dtype for dtype in dtypes.ALL if dtype.name == name), None)
     return _DTYPES.get(text)
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .config import EagerConfig as EagerConfig
     from .config import load_config as load_config
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
-    __getattr__ = lazy_exports(__name__, {".config": ("load_config",)})
+    __getattr__ = lazy_exports(__name__, {".config": ("EagerConfig", "load_config")})

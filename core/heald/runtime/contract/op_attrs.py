@@ -37,14 +37,26 @@ class OpAttrs(Mapping[str, Any]):
                                   hint="attrs={'transpose_a': True}")
         attributes = {**(values or {}), **more}
         for name in attributes:
-            if not isinstance(name, str):
-                raise InvalidArgument(f"an attribute's name is a text, not the {type(name).__name__} {name!r}")
+            _check_name(name)
         if isinstance(values, OpAttrs) and not more:
             self._values, self._key, self._hash = values._values, values._key, values._hash
             return
         self._values = {name: _frozen_value(name, value, 0) for name, value in attributes.items()}
         self._key = frozenset((name, _typed_key(value)) for name, value in self._values.items())
         self._hash = hash(self._key)
+
+    def set(self, name: str, value: Any) -> OpAttrs:
+        """Return a set with one attribute more. Raises InvalidArgument for a name that has a value already, and for a
+        value that cannot be frozen."""
+        _check_name(name)
+        if name in self._values:
+            raise InvalidArgument(f"the attribute '{display_text(name, LONGEST_SHOWN_CHARACTERS)}' is set already",
+                                  hint="set each attribute once")
+        return OpAttrs({**self._values, name: value})
+
+    def freeze(self) -> OpAttrs:
+        """Return a reference to this set: the set itself, which never changes. Calls share it without a copy."""
+        return self
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -67,6 +79,11 @@ class OpAttrs(Mapping[str, Any]):
         entries = (f"{name}={display_text(attr_text(self[name]), 64 + LONGEST_SHOWN_CHARACTERS)}"
                    for name in sorted(self))
         return f"OpAttrs({', '.join(entries)})"
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"an attribute's name is a text, not the {type(name).__name__} {name!r}")
 
 
 def _frozen_value(name: str, value: Any, depth: int) -> Any:

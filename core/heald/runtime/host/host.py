@@ -178,15 +178,17 @@ class Host(DeviceSet):
         output.write(f"{line}\n")
         output.flush()
 
-    def report(self, error: HealdError) -> None:
-        """Pass an error to the diagnostics handler, once. An exception of the handler is reported as unraisable."""
-        if self._diagnostics is None or error.is_reported:
+    def report(self, error: HealdError, diagnostics: Callable[[HealdError], Any] | None = None) -> None:
+        """Pass an error to the diagnostics handler, once; to `diagnostics` in its place, where a call brings one. An
+        exception of the handler is reported as unraisable."""
+        handler = diagnostics or self._diagnostics
+        if handler is None or error.is_reported:
             return
         error.is_reported = True
         try:
-            self._diagnostics(error)
+            handler(error)
         except Exception as fault:  # noqa: BLE001 - a handler's fault is not the kernel's
-            report_unraisable(fault, "a diagnostics handler", self._diagnostics)
+            report_unraisable(fault, "a diagnostics handler", handler)
 
     def close(self) -> None:
         """Cancel every run, then close the queues and every device that was opened."""

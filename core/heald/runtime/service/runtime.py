@@ -42,7 +42,7 @@ class HostContext(Host):
         _check_has("output", output, "write")
         plugins = _load(settings)
         plugins.check()
-        settings = plugins.usable_config()
+        self.config = settings = plugins.usable_config()
         if work_queue is None or isinstance(work_queue, str):
             work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         super().__init__(plugins.registries, settings.placement.order,
