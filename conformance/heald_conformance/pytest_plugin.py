@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .case import Case, cases
+from .case import Case, cases, make_subject
+from .hook_subject import HOOKS, OPTION_OF_MODULE, HookSubject
 from .settings import FILE, LEVELS, Settings, SettingsError, load_settings
 from .verdict import Broken, NotApplicable
 
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
     from .subject import Subject
 
 FOLDER = Path(__file__).parent / "levels"
+HOOK_FOLDER = Path(__file__).parent / "hooks"
+HELP = {
+    "queue": ("NAME", "test the work queue of this name"),
+    "allocator": ("NAME", "test the host allocator of this name"),
+}
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure
+_PLUGINS_KEY = pytest.StashKey[None]()
 _SETTINGS_KEY = pytest.StashKey[Settings]()
 
 
@@ -26,11 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="the device to test, OPENCL:0 for instance; may be repeated. Default: every usable one")
     group.addoption("--pack", metavar="ID", dest="heald_pack",
                     help="test the kernels of this plugin alone, on any device: CPU:0, too")
+    for option, (metavar, text) in HELP.items():
+        group.addoption(f"--{option}", action="append", default=[], metavar=metavar, dest=f"heald_{option}", help=text)
+    group.addoption("--plugin", action="append", default=[], metavar="PLACE", dest="heald_plugins",
+                    help="register this plugin first: a module or a .py file; may be repeated")
     group.addoption("--conformance-config", metavar="FILE", type=Path, help=f"default: {FILE} in this folder")
     group.addoption("--conformance-quick", action="store_true", help="fewer and smaller cases")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.parent == HOOK_FOLDER and _names_of(parent.config, file_path.stem):
+        return Level.from_parent(parent, path=file_path)
+    if _tests_hooks_alone(parent.config):
+        return None
     if file_path.parent == FOLDER and file_path.stem in LEVELS and file_path.stem in _settings(parent.config).levels:
         return Level.from_parent(parent, path=file_path)
     return None
@@ -47,22 +62,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 class Level(pytest.File):
-    """The cases of a level, for each device."""
+    """The cases of a level, for each device, or for each object of another hook."""
 
-    def collect(self) -> Iterator[OnDevice]:
-        for name in self.config.getoption("heald_devices") or _usable(_settings(self.config)):
-            yield OnDevice.from_parent(self, name=name)
+    def collect(self) -> Iterator[OnSubject]:
+        _register_plugins(self.config)
+        hook_names = _names_of(self.config, self.path.stem)
+        for name in hook_names or self.config.getoption("heald_devices") or _usable(_settings(self.config)):
+            yield OnSubject.from_parent(self, name=name)
 
 
-class OnDevice(pytest.Collector):
+class OnSubject(pytest.Collector):
     def collect(self) -> Iterator[CaseItem]:
         from heald.errors import HealdError
 
-        from .subject import Subject
-
         settings = _settings(self.config)
         try:
-            subject = Subject(self.name, settings)
+            subject = make_subject(self.path.stem, self.name, settings)
         except HealdError as error:
             raise self.CollectError(f"{self.name} cannot be tested: {error}") from None
         for case in cases(self.path.stem):
@@ -75,7 +90,7 @@ class OnDevice(pytest.Collector):
 
 
 class CaseItem(pytest.Item):
-    def __init__(self, *, case: Case, subject: Subject, **others: Any) -> None:
+    def __init__(self, *, case: Case, subject: Subject | HookSubject, **others: Any) -> None:
         super().__init__(**others)
         self._case = case
         self._subject = subject
@@ -99,6 +114,27 @@ class CaseItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"{self._subject.name}: {self._case.title}"
+
+
+def _names_of(config: pytest.Config, module: str) -> list[str]:
+    """The names that the option of a module of `hooks` has; none for a level of devices."""
+    return list(config.getoption(f"heald_{OPTION_OF_MODULE[module]}")) if module in OPTION_OF_MODULE else []
+
+
+def _tests_hooks_alone(config: pytest.Config) -> bool:
+    """True if options name objects of other hooks, and no device."""
+    of_devices = config.getoption("heald_devices") or config.getoption("heald_pack")
+    return not of_devices and any(_names_of(config, module) for module in HOOKS.values())
+
+
+def _register_plugins(config: pytest.Config) -> None:
+    """Register the plugins of `--plugin`, once."""
+    if config.getoption("heald_plugins") and _PLUGINS_KEY not in config.stash:
+        import heald
+
+        config.stash[_PLUGINS_KEY] = None
+        for place in config.getoption("heald_plugins"):
+            heald.register(place)
 
 
 def _settings(config: pytest.Config) -> Settings:

@@ -39,4 +39,30 @@ RULES = {
     "placement": "a node runs on the device that it requests if a kernel there does not decline",
     "feeds": "a feed may have any memory layout; only its elements count",
     "leaks": "sessions, frames and hosts release the buffers, threads and files that they take",
+    "returns": "a call returns or raises; it never hangs",
+    "queue.factory": "factory(config) returns a work queue for a WorkQueueConfig",
+    "queue.tasks": "a work queue runs each task once",
+    "queue.add_task": "add_task does not block, and does not run the task itself",
+    "queue.add_blocking_task": "add_blocking_task runs a task apart from the non-blocking ones; False says that the "
+                               "task was not taken",
+    "queue.await_values": "await_values returns True once all values are available, and False when one is still "
+                          "pending after the timeout",
+    "queue.quiesce": "quiesce returns True once no task is queued or running, and False when one still is after the "
+                     "timeout",
+    "queue.errors": "an exception that leaves a task is a fault, which the queue reports and survives",
+    "queue.in_task": "await_values and quiesce raise FailedPrecondition when a task of this queue calls them",
+    "queue.close": "close drops the tasks that have not started and ends the threads; it waits only a moment for a "
+                   "task that does not end; every other method then raises FailedPrecondition",
+    "queue.fork": "every method but close raises FailedPrecondition at once in a forked child, and never hangs",
+    "queue.parallelism_level": "parallelism_level is the number of non-blocking tasks that run at a time",
+    "allocator.factory": "factory() returns a host allocator",
+    "allocator.allocate": "allocate returns a writable one-dimensional uint8 array of `nbytes` elements that starts at "
+                          "a multiple of `alignment`",
+    "allocator.memory": "ResourceExhausted when there is no memory or a limit would be passed; the allocator stays "
+                        "usable",
+    "allocator.ownership": "a buffer returns to its allocator once: when it is deallocated, or when the last array "
+                           "over it is gone",
+    "allocator.stats": "stats returns an AllocatorStats: None for a figure that is not counted, else numbers that "
+                       "follow the buffers",
+    "allocator.threads": "any thread may call any method",
 }
