@@ -21,6 +21,8 @@ HOOK_FOLDER = Path(__file__).parent / "hooks"
 HELP = {
     "queue": ("NAME", "test the work queue of this name"),
     "allocator": ("NAME", "test the host allocator of this name"),
+    "pass": ("NAME", "test the graph pass of this name"),
+    "loader": ("FILE", "test the loader of this file or folder, a small model"),
 }
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure
 _PLUGINS_KEY = pytest.StashKey[None]()

@@ -65,4 +65,21 @@ RULES = {
     "allocator.stats": "stats returns an AllocatorStats: None for a figure that is not counted, else numbers that "
                        "follow the buffers",
     "allocator.threads": "any thread may call any method",
+    "pass.graph": "a pass returns a well-formed Graph that has every node of `context.kept`",
+    "pass.values": "the kept nodes return the same values after a pass; the same bits if it preserves exact values",
+    "pass.repeats": "a pass without `repeats` is idempotent: a second run changes nothing",
+    "pass.deterministic": "a pass is a function of graph and context: equal graphs give equal graphs",
+    "pass.input": "a pass changes no graph, node or array that it is given",
+    "pass.declares": "`about`, `preserves` and `repeats` are lines of text; a pass keeps what `preserves` names",
+    "loader.recognise": "recognise(path, head) returns True for a file of the format, False for any other; it raises "
+                        "nothing",
+    "loader.light": "recognise must be light: it runs for every file that is loaded",
+    "loader.describe": "describe returns a Description, equal each time, also of a file opened with weights=False",
+    "loader.weights": "describe reads no weights",
+    "loader.signatures": "the chosen signature is one of `signatures`; its tensors are in the graph, its inputs and "
+                         "outputs are those of the description",
+    "loader.graph": "graph returns the graph of all signatures, a heald.api.Graph that runs",
+    "loader.state": "an Initializer names nodes of the graph, and its values are arrays by tensor name",
+    "loader.errors": "open and the Source raise errors of heald.errors for a file that cannot be read",
+    "loader.threads": "both methods of a loader may be called from several threads at once",
 }

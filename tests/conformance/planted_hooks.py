@@ -1,4 +1,4 @@
-"""A plugin of the tests alone: work queues and allocators, each with one fault that the conformance suite must find."""
+"""A plugin of the tests alone: objects of hooks, each with one fault that the conformance suite must find."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import time
 from contextlib import suppress
 
 import numpy as np
-from heald.api import AllocatorStats, errors, hookimpl
+from heald.api import AllocatorStats, Graph, Node, errors, hookimpl
 from heald.runtime.contract.allocator import PlainAllocator
 from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from plugins_for_tests.plugin_of_formats import ScaleSource
 
 HEALD_API = (1, 3)
 QUEUES = {}  # by name: a class
 ALLOCATORS = {}
+LOADERS = {}  # by name: an object
 
 
 class Queue(MultiThreadedWorkQueue):
@@ -244,6 +246,150 @@ class IsForOneThread(Allocator):
         if threading.get_ident() != self.owner:
             raise RuntimeError("another thread's allocator")
         return super().allocate(nbytes, alignment)
+
+
+def _all_nodes(graph, change):
+    return Graph([change(node) for node in graph])
+
+
+def loses_what_is_kept(graph, context):
+    return Graph([node for node in graph if node.op == "Const" and node.name not in context.kept])
+
+
+def takes_neg_for_abs(graph, context):
+    return _all_nodes(graph, lambda node: node.replace(op="Abs") if node.op == "Neg" else node)
+
+
+def adds_at_each_run(graph, context):
+    return Graph([*graph, Node(f"more{len(graph.nodes)}", "NoOp")])
+
+
+def counts_its_runs(graph, context):
+    _runs.append(graph)
+    return Graph([*graph, Node(f"run{len(_runs)}", "NoOp")])
+
+
+def writes_to_constants(graph, context):
+    for node in graph:
+        if node.op == "Const":
+            array = node.attrs["value"].array()
+            array.flags.writeable = True
+            array.reshape(-1)[:1] += 1
+    return graph
+
+
+def replaces_ops(graph, context):
+    """It says to preserve them."""
+    return _all_nodes(graph, lambda node: node.replace(op="StopGradient") if node.op == "Identity" else node)
+
+
+def never_ends(graph, context):
+    time.sleep(2)
+    return graph
+
+
+PASSES = (loses_what_is_kept, takes_neg_for_abs, adds_at_each_run, counts_its_runs, writes_to_constants, replaces_ops,
+          never_ends)
+_runs = []
+
+
+@hookimpl
+def heald_passes(registry):
+    for function in PASSES:
+        registry.add(function.__name__, function, stage="on_request", preserves="everything but these attributes")
+
+
+class Loader:
+    """Reads files "broken NAME 3": NAME is the class's."""
+
+    source = ScaleSource
+
+    def __init_subclass__(cls, **options):
+        LOADERS[cls.__name__] = cls()
+
+    def recognise(self, path, head):
+        return head.startswith(f"broken {type(self).__name__} ".encode())
+
+    def open(self, path, options):
+        return self.source(path, options.signature)
+
+
+class IsRecognisedTwice(Loader):
+    pass
+
+
+class TakesText(Loader):
+    def recognise(self, path, head):
+        return super().recognise(path, head) or head.startswith(b"hello")
+
+
+class ReadsTheFile(Loader):
+    def recognise(self, path, head):
+        if not super().recognise(path, head):
+            return False
+        with path.open("rb") as file:
+            return bool(file.read(8 << 20))
+
+
+class DescribesNothing(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def describe(self):
+            return None
+
+
+class ReadsWeights(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def describe(self):
+            return super().describe() if self.path.read_bytes() else None
+
+
+class NamesNoTensor(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def graph(self):
+            return Graph([node for node in super().graph() if node.name != "y"])
+
+
+class TakesAnySignature(Loader):
+    def open(self, path, options):
+        return self.source(path, "scaled")
+
+
+class StartsANodeThatIsNotThere(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def initial_state(self):
+            return [super(type(self), self).initial_state()[0]._replace(target="nowhere")]
+
+
+class RaisesValueError(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def initial_state(self):
+            float(self.path.read_text().split()[2])
+            return super(type(self), self).initial_state()
+
+
+class IsBusy(Loader):
+    busy = False
+
+    def open(self, path, options):
+        if self.busy:
+            raise RuntimeError("busy")
+        self.busy = True
+        time.sleep(0.05)
+        self.busy = False
+        return super().open(path, options)
+
+
+class HasNoGraph(Loader):
+    class source(ScaleSource):  # noqa: N801 - an attribute
+        def graph(self):
+            return None
+
+
+@hookimpl
+def heald_loaders(registry):
+    for name, loader in LOADERS.items():
+        registry.add(name, loader)
+    registry.add("twice", LOADERS["IsRecognisedTwice"])
 
 
 def _callers(queue):
