@@ -23,6 +23,8 @@ HELP = {
     "allocator": ("NAME", "test the host allocator of this name"),
     "pass": ("NAME", "test the graph pass of this name"),
     "loader": ("FILE", "test the loader of this file or folder, a small model"),
+    "handler": ("NAME", "test the op handler of this name"),
+    "rendezvous": ("PLACE", "test what the function 'package.module:function' returns, a new rendezvous each time"),
 }
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure
 _PLUGINS_KEY = pytest.StashKey[None]()

@@ -82,4 +82,16 @@ RULES = {
     "loader.state": "an Initializer names nodes of the graph, and its values are arrays by tensor name",
     "loader.errors": "open and the Source raise errors of heald.errors for a file that cannot be read",
     "loader.threads": "both methods of a loader may be called from several threads at once",
+    "rendezvous.factory": "the function returns a rendezvous: an object with send, recv and abort",
+    "rendezvous.recv": "recv returns an AsyncValue; the n-th recv of a key receives the n-th send of the same key",
+    "rendezvous.dead": "a dead tensor is DEAD for its receiver",
+    "rendezvous.abort": "after abort send raises its error, and all pending and later recv values are it; the first "
+                        "error stays",
+    "rendezvous.waits": "no method blocks",
+    "rendezvous.threads": "any thread may call",
+    "handler.results": "calls through a handler have the device's results, one for each output of the op",
+    "handler.errors": "a handler raises errors of heald; a failed input fails the results",
+    "handler.inputs": "a handler writes no input that is not donated",
+    "handler.pending": "the function never waits for a pending input",
+    "handler.threads": "any thread may call",
 }

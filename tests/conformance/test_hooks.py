@@ -12,7 +12,7 @@ from heald.runtime.service import runtime
 from heald_conformance import Broken
 from heald_conformance.case import cases
 from heald_conformance.hook_subject import HOOKS
-from heald_conformance.hooks import queues
+from heald_conformance.hooks import handlers, meetings, queues
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data" / "graphs"
@@ -71,12 +71,29 @@ PLANTED = [  # case, name of the broken object, the rule of the message
     ("loaders.damaged_bytes_are_a_typed_error_or_a_model", "RaisesValueError", "loader.errors"),
     ("loaders.threads_open_a_file_at_once", "IsBusy", "loader.threads"),
     ("loaders.a_model_of_the_file_is_loaded", "HasNoGraph", "loader.graph"),
+    ("handlers.results_are_those_of_the_device[Neg]", "passeson", "handler.results"),
+    ("handlers.errors_are_those_of_the_device", "raisesitsown", "handler.errors"),
+    ("handlers.inputs_stay_as_they_are[Neg]", "writesinputs", "handler.inputs"),
+    ("handlers.many_calls_are_told_apart", "mixescalls", "handler.results"),
+    ("handlers.threads_execute_at_once", "isforonethread", "handler.threads"),
+    ("handlers.a_call_does_not_wait_for_a_pending_input", "readsinputs", "handler.pending"),
+    ("handlers.a_failed_input_fails_the_result", "hideserrors", "handler.errors"),
+    ("meetings.a_tensor_arrives", "no_rendezvous", "rendezvous.factory"),
+    ("meetings.a_tensor_arrives", "LosesTensors", "rendezvous.recv"),
+    ("meetings.a_tensor_arrives", "Blocks", "rendezvous.waits"),
+    ("meetings.tensors_of_a_key_arrive_in_order", "IsLastInFirstOut", "rendezvous.recv"),
+    ("meetings.keys_are_told_apart", "LooksAtNamesAlone", "rendezvous.recv"),
+    ("meetings.a_dead_tensor_arrives_dead", "SendsTheDeadAsNone", "rendezvous.dead"),
+    ("meetings.an_abort_ends_all_waiting", "KeepsWaiting", "rendezvous.abort"),
+    ("meetings.threads_send_and_receive_at_once", "TakesNoThreads", "rendezvous.threads"),
 ]
+LOCAL = "heald.runtime.host.rendezvous:LocalRendezvous"
 OWN = {  # options -> the plugins' files beside the installed ones
     ("--queue", "last_in_first_out", "--allocator", "pages"): ["last_in_first_out.py", "page_allocator.py"],
     ("--queue", "multi_threaded", "--queue", "single_threaded", "--queue", "seeded"): [],
     ("--allocator", "plain", "--allocator", "pooled", "--allocator", "counting", "--allocator", "poisoning"): [],
     ("--pass", "identities", "--pass", "duplicates", "--pass", "strip-defaults", "--pass", "references"): [],
+    ("--handler", "batching", "--handler", "logging", "--rendezvous", LOCAL): ["batching_handler.py"],
 }
 
 
@@ -84,8 +101,10 @@ OWN = {  # options -> the plugins' files beside the installed ones
 def planted_scope():
     """A default runtime with the broken plugins."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runtime, "process_scope", runtime.ProcessScope([str(HERE / "planted_hooks.py")]))
-        patch.setattr(queues, "PROMPT", 0.6)
+        patch.setattr(runtime, "process_scope", runtime.ProcessScope(
+            [str(HERE / f"planted_{part}.py") for part in ("hooks", "handlers")]))
+        for module in (queues, handlers, meetings):
+            patch.setattr(module, "PROMPT", 0.6)
         yield
 
 
@@ -97,6 +116,8 @@ def test_a_broken_plugin_breaks_its_rule(planted_scope, monkeypatch, tmp_path, c
         path = tmp_path / "file"
         path.write_bytes(f"broken {name} 3".encode().ljust(5 << 20 if name == "ReadsWeights" else 0))
         name = str(path)
+    if case_id.startswith("meetings."):
+        name = f"conformance.planted_handlers:{name}"
     with pytest.raises(Broken, match=rf"rule:     {rule}: "):
         heald_conformance.case(case_id)(name)
 
@@ -106,11 +127,13 @@ def test_every_case_has_a_broken_plugin():
     assert {case.id for level in HOOKS.values() for case in cases(level)} == tested
 
 
-@pytest.mark.parametrize(("content", "plugins"), [("scale 3", ["plugin_of_formats"]), (DATA / "keras_tiny_cnn.pb", [])])
+@pytest.mark.parametrize(("content", "plugins"), [
+    ("checked 3", ["plugin_of_checked_formats"]), (DATA / "keras_tiny_cnn.pb", []),
+])
 def test_our_own_loaders_pass(tmp_path, monkeypatch, content, plugins):
     path = content
     if isinstance(content, str):
-        path = tmp_path / "model.scale"
+        path = tmp_path / "model.checked"
         path.write_text(content, "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent / "plugins_for_tests"))
     report = Report(tmp_path, "--loader", str(path), *(f"--plugin={plugin}" for plugin in plugins))
@@ -123,4 +146,4 @@ def test_our_own_plugins_pass(tmp_path, options):
     plugins = [argument for file in OWN[options] for argument in ("--plugin", str(EXAMPLES / file))]
     report = Report(tmp_path, *options, *plugins)
     assert report.status == 0, report.output[-3000:]
-    assert set(report.passed) == set(options[1::2])
+    assert set(report.passed) == {name.rpartition("host.")[2] for name in options[1::2]}

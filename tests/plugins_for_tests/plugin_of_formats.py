@@ -11,7 +11,6 @@ from heald.api import (
     TensorInfo,
     TensorMetadata,
     dtypes,
-    errors,
     hookimpl,
 )
 
@@ -45,13 +44,7 @@ class ScaleSource:
             Node("v2", "Identity", ["twice"], controls=["assign"], attrs={"T": F})])
 
     def initial_state(self):
-        return [Initializer(frozenset(["v"]), "init", self._read_number)]
-
-    def _read_number(self):
-        try:
-            return {"saved": np.float32(self.path.read_text("utf-8").split()[1])}
-        except (ValueError, IndexError) as error:  # UnicodeDecodeError is a ValueError
-            raise errors.DataLoss(f"{self.path.name} has no number: {error}") from None
+        return [Initializer(frozenset(["v"]), "init", lambda: {"saved": np.float32(self.path.read_text().split()[1])})]
 
 
 class ScaleLoader:
@@ -59,8 +52,6 @@ class ScaleLoader:
         return head.startswith(b"scale ")
 
     def open(self, path, options):
-        if options.signature not in (None, "scaled", "doubled"):
-            raise errors.NotFound(f"{path.name} has no signature '{options.signature}'")
         return ScaleSource(path, options.signature)
 
 
