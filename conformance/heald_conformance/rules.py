@@ -94,4 +94,15 @@ RULES = {
     "handler.inputs": "a handler writes no input that is not donated",
     "handler.pending": "the function never waits for a pending input",
     "handler.threads": "any thread may call",
+    "session.factory": "factory(graph, config, target=, device=) returns an object with the methods of "
+                       "SessionInterface",
+    "session.run": "run returns the fetched tensors as NumPy arrays, in the structure of the fetches",
+    "session.make_callable": "make_callable returns a function of the arrays to feed, in the order of `feeds`",
+    "session.state": "variables stay between steps, until reset drops the state of their container",
+    "session.extend": "extend adds the nodes and functions of a graph",
+    "session.partial_run": "a partial run feeds and fetches one step in several calls",
+    "session.placement": "placement returns the device of each node, by name",
+    "session.errors": "every method raises errors of heald.errors, and the session stays usable",
+    "session.close": "close ends the session; a second call does nothing",
+    "session.threads": "several threads may call at once",
 }

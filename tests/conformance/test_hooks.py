@@ -86,6 +86,16 @@ PLANTED = [  # case, name of the broken object, the rule of the message
     ("meetings.a_dead_tensor_arrives_dead", "SendsTheDeadAsNone", "rendezvous.dead"),
     ("meetings.an_abort_ends_all_waiting", "KeepsWaiting", "rendezvous.abort"),
     ("meetings.threads_send_and_receive_at_once", "TakesNoThreads", "rendezvous.threads"),
+    ("sessions.results_have_the_structure_of_the_fetches", "NoSession", "session.factory"),
+    ("sessions.results_have_the_structure_of_the_fetches", "ReturnsTuples", "session.run"),
+    ("sessions.a_callable_takes_its_feeds_in_order", "SortsFeeds", "session.make_callable"),
+    ("sessions.state_stays_until_it_is_reset", "NeverResets", "session.state"),
+    ("sessions.a_session_is_extended", "IgnoresExtend", "session.extend"),
+    ("sessions.a_step_is_run_in_parts", "ForgetsParts", "session.partial_run"),
+    ("sessions.every_node_has_a_device", "PlacesNothing", "session.placement"),
+    ("sessions.a_mistake_is_a_typed_error", "RaisesKeyError", "session.errors"),
+    ("sessions.a_closed_session_refuses_work", "NeverCloses", "session.close"),
+    ("sessions.threads_run_steps_at_once", "IsForOneThreadAtATime", "session.threads"),
 ]
 LOCAL = "heald.runtime.host.rendezvous:LocalRendezvous"
 OWN = {  # options -> the plugins' files beside the installed ones
@@ -102,7 +112,7 @@ def planted_scope():
     """A default runtime with the broken plugins."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "process_scope", runtime.ProcessScope(
-            [str(HERE / f"planted_{part}.py") for part in ("hooks", "handlers")]))
+            [str(HERE / f"planted_{part}.py") for part in ("hooks", "handlers", "sessions")]))
         for module in (queues, handlers, meetings):
             patch.setattr(module, "PROMPT", 0.6)
         yield
@@ -116,6 +126,8 @@ def test_a_broken_plugin_breaks_its_rule(planted_scope, monkeypatch, tmp_path, c
         path = tmp_path / "file"
         path.write_bytes(f"broken {name} 3".encode().ljust(5 << 20 if name == "ReadsWeights" else 0))
         name = str(path)
+    if case_id.startswith("sessions."):
+        name = f"planted://{name}"
     if case_id.startswith("meetings."):
         name = f"conformance.planted_handlers:{name}"
     with pytest.raises(Broken, match=rf"rule:     {rule}: "):
@@ -139,6 +151,13 @@ def test_our_own_loaders_pass(tmp_path, monkeypatch, content, plugins):
     report = Report(tmp_path, "--loader", str(path), *(f"--plugin={plugin}" for plugin in plugins))
     assert report.status == 0, report.output[-3000:]
     assert report.passed.total() > 40
+
+
+def test_our_own_sessions_pass(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(HERE.parent / "plugins_for_tests"))
+    report = Report(tmp_path, "--session", "told", "--session", "local", "--plugin", "plugin_of_sessions")
+    assert report.status == 0, report.output[-3000:]
+    assert set(report.passed) == {"told", "local"}
 
 
 @pytest.mark.parametrize("options", OWN)

@@ -1,0 +1,143 @@
+"""Session factories: a session of a plugin's target does what core's own session does.
+
+The graphs hold common ops and one variable. Each case makes a session of its own, and closes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import heald
+import numpy as np
+from heald.api import Graph, Node, ShapeAttr, dtypes, errors
+
+from ..case import sentence
+from ..hook_subject import HookSubject, expect_raises
+from ..subject import placeholder, whatever_comes
+from ..verdict import expect, expect_same_bits
+
+FLOAT = dtypes.float32
+X = np.arange(4, dtype=np.float32)
+METHODS: tuple[str, ...] = ("run", "make_callable", "extend", "reset", "partial_run_setup", "partial_run", "placement",
+                            "partitions", "client_graph", "close")
+
+
+def graph() -> Graph:
+    return Graph([
+        placeholder("x"), placeholder("z"), Node("y", "Mul", ["x", "x"], attrs={"T": FLOAT}),
+        Node("w", "AddV2", ["y", "z"], attrs={"T": FLOAT}),
+        Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": ShapeAttr((4,)), "shared_name": "v"}),
+        Node("write", "AssignVariableOp", ["v", "x"], attrs={"dtype": FLOAT}),
+        Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})])
+
+
+def session(on: HookSubject) -> Any:
+    with whatever_comes(f"heald.Session(graph, target='{on.name}')", expected="a session", rule="session.factory"):
+        made = heald.Session(graph(), target=on.name)
+    missing = [method for method in METHODS if not callable(getattr(made, method, None))]
+    expect(not missing, "the session is made", expected=", ".join(METHODS), got=f"without {missing}",
+           rule="session.factory")
+    return made
+
+
+@sentence()
+def results_have_the_structure_of_the_fetches(on: HookSubject) -> None:
+    with session(on) as made:
+        single, several = made.run("y", {"x": X}), made.run(["y", "x:0"], {"x": X})
+        expect(isinstance(several, list), "run of a list of fetches", expected="a list", got=type(several).__name__,
+               rule="session.run")
+        for result, want in ((single, X * X), (several[0], X * X), (several[1], X)):
+            expect(isinstance(result, np.ndarray), "run", expected="NumPy arrays", got=type(result).__name__,
+                   rule="session.run")
+            expect_same_bits(result, want, "run", "session.run")
+
+
+@sentence()
+def a_callable_takes_its_feeds_in_order(on: HookSubject) -> None:
+    with session(on) as made:
+        step = made.make_callable("w", ["z", "x"])
+        expect_same_bits(step(X, 2 * X), 4 * X * X + X, "make_callable('w', ['z', 'x'])", "session.make_callable")
+
+
+@sentence()
+def state_stays_until_it_is_reset(on: HookSubject) -> None:
+    with session(on) as made:
+        made.run([], {"x": X}, targets=["write"])
+        expect_same_bits(made.run("read"), X, "a variable in a later step", "session.state")
+        made.reset()
+        expect_raises((errors.FailedPrecondition, errors.NotFound), lambda: made.run("read"),
+                      "a variable after reset", "session.state")
+
+
+@sentence()
+def a_session_is_extended(on: HookSubject) -> None:
+    with session(on) as made:
+        made.extend(Graph([Node("more", "Neg", ["y"], attrs={"T": FLOAT})]))
+        expect_same_bits(made.run("more", {"x": X}), -(X * X), "a node that was added", "session.extend")
+
+
+@sentence()
+def a_step_is_run_in_parts(on: HookSubject) -> None:
+    with session(on) as made:
+        handle = made.partial_run_setup(["y", "w"], ["x", "z"])
+        first = made.partial_run(handle, "y", {"x": X})
+        second = made.partial_run(handle, "w", {"z": X})
+        expect_same_bits(first, X * X, "the first part", "session.partial_run")
+        expect_same_bits(second, X * X + X, "the second part", "session.partial_run")
+
+
+@sentence()
+def every_node_has_a_device(on: HookSubject) -> None:
+    with session(on) as made:
+        made.run("y", {"x": X})
+        placement = made.placement()
+        expect("y" in placement, "placement()", expected="an entry for each node", got=sorted(placement),
+               rule="session.placement")
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "a fetch that is not there": lambda made: made.run("nowhere"),
+    "a feed that is not there": lambda made: made.run("y", {"nowhere": X}),
+    "a feed that is missing": lambda made: made.run("y"),
+    "a feed of another type": lambda made: made.run("y", {"x": np.array(["text"], object)}),
+    "a part of no step": lambda made: made.partial_run("nowhere", "y"),
+}
+
+
+@sentence(over=lambda _: list(WRONG))
+def a_mistake_is_a_typed_error(on: HookSubject, mistake: str) -> None:
+    with session(on) as made:
+        expect_raises((errors.HealdError,), lambda: WRONG[mistake](made), mistake, "session.errors")
+        expect_same_bits(made.run("y", {"x": X}), X * X, "a run after a mistake", "session.errors")
+
+
+@sentence()
+def a_closed_session_refuses_work(on: HookSubject) -> None:
+    made = session(on)
+    made.close()
+    with whatever_comes("a second close", expected="nothing", rule="session.close"):
+        made.close()
+    expect_raises((errors.HealdError,), lambda: made.run("y", {"x": X}), "run of a closed session", "session.close")
+
+
+@sentence()
+def threads_run_steps_at_once(on: HookSubject) -> None:
+    faults: list[object] = []
+    with session(on) as made:
+        def work(mark: int) -> None:
+            try:
+                for _ in range(on.size(50, 15)):
+                    result = made.run("y", {"x": X + mark})
+                    if not np.array_equal(result, (X + mark) * (X + mark)):
+                        faults.append(result)
+            except Exception as error:  # noqa: BLE001 - the case judges it
+                faults.append(error)
+
+        threads = [threading.Thread(target=work, args=(mark,), daemon=True) for mark in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expect(not faults, "four threads run steps", expected="no fault", got=faults[:1], rule="session.threads")
