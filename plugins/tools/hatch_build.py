@@ -9,6 +9,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KINDS = ("device", "kernels", "ops", "pass")
+FILES = {"loader": "scale_loader.py", "queue": "last_in_first_out.py", "allocator": "page_allocator.py",
+         "handler": "batching_handler.py", "command": "count_command.py"}  # in `examples/`
 CONTENT = ("pyproject.toml", "README.md", "heald_example_*", "tests")
 
 
@@ -22,6 +24,9 @@ class Templates(BuildHookInterface):  # type: ignore[type-arg]
                 files = {str(path): f"heald_tools/templates/{kind}/{path.name}"
                          for path in template_files(folder.parent / f"example_{kind}")}
                 build_data["force_include"].update(files)
+            examples = folder.parents[1] / "examples"
+            build_data["force_include"].update(
+                {str(examples / name): f"heald_tools/templates/{kind}.py" for kind, name in FILES.items()})
 
 
 def template_files(example: Path) -> Iterator[Path]:

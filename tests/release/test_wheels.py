@@ -31,8 +31,9 @@ def package_files(folder: Path) -> dict[str, bytes]:
 def templates() -> dict[str, bytes]:
     """The files that `heald new` copies in a checkout, by their paths in the wheel of heald-tools."""
     examples = {kind: ROOT / "plugins" / f"example_{kind}" for kind in new.NEXT}
-    return {f"heald_tools/templates/{kind}/{path.relative_to(example).as_posix()}": path.read_bytes()
-            for kind, example in examples.items() for path in new.template_files(example)}
+    files = {f"heald_tools/templates/{kind}.py": new.template_file(kind).read_bytes() for kind in new.FILES}
+    return files | {f"heald_tools/templates/{kind}/{path.relative_to(example).as_posix()}": path.read_bytes()
+                    for kind, example in examples.items() for path in new.template_files(example)}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -79,6 +80,7 @@ def test_links_of_the_readme_lead_to_the_files_of_the_version_or_become_text():
 
 def test_templates_are_of_the_kinds_of_heald_new_and_a_missing_example_is_an_error(tmp_path):
     assert set(TOOLS_HOOK["KINDS"]) == set(new.NEXT)
+    assert TOOLS_HOOK["FILES"] == {kind: template.example for kind, template in new.FILES.items()}
     with pytest.raises(FileNotFoundError, match="example_device: `heald new` needs this example"):
         list(TOOLS_HOOK["template_files"](tmp_path / "example_device"))
 

@@ -85,6 +85,21 @@ def test_a_wheel_has_templates_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert new.template_folder("ops") == packed
 
 
+@pytest.mark.parametrize("kind", new.FILES)
+def test_the_next_command_of_a_file_passes(command, tmp_path, monkeypatch, kind):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    done = command("new", kind, f"my-{kind}")
+    assert [path.name for path in tmp_path.iterdir()] == [f"my_{kind}.py"]
+    text = (tmp_path / f"my_{kind}.py").read_text("utf-8")
+    assert not [word for word in new.FILES[kind].names if word in text]
+    next_command = done.out.splitlines()[-1].removeprefix("next: ")
+    options = " -q -p no:cacheprovider -p no:xdist --conformance-quick" if "pytest" in next_command else ""
+    environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run(["sh", "-c", next_command + options], cwd=tmp_path, env=environ, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stdout
+
+
 @pytest.mark.parametrize(("name", "message"), [
     ("9x", "'9x' is no name of a plugin"), ("My", "'My' is no name of a plugin"), ("../x", "is no name of a plugin"),
     ("a__b", "is no name of a plugin"), ("sim", "a plugin 'sim' is installed already"),

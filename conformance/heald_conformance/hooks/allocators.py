@@ -8,7 +8,7 @@ from typing import Any
 import heald
 import numpy as np
 from heald.api import AllocatorStats, Graph, HostAllocator, Node, dtypes, errors
-from heald.runtime.host.allocators import make_allocator
+from heald.runtime.host import make_allocator
 
 from ..case import sentence
 from ..hook_subject import HookSubject, expect_raises

@@ -169,10 +169,10 @@ def a_source_describes_itself(on: HookSubject) -> None:
 @sentence()
 def a_description_reads_no_weights(on: HookSubject) -> None:
     form = format_of(on)
-    whole = form.path.stat().st_size if form.path.is_file() else sum(
+    nbytes_of_model = form.path.stat().st_size if form.path.is_file() else sum(
         p.stat().st_size for p in form.path.rglob("*") if p.is_file())
-    if whole < LARGE_MODEL:
-        raise NotApplicable(f"the model has {whole} bytes; weights show in memory from {LARGE_MODEL} on")
+    if nbytes_of_model < LARGE_MODEL:
+        raise NotApplicable(f"the model has {nbytes_of_model} bytes; weights show in memory from {LARGE_MODEL} on")
     open_source(form).describe()  # imports
     tracemalloc.start()
     try:
@@ -180,8 +180,8 @@ def a_description_reads_no_weights(on: HookSubject) -> None:
         nbytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    expect(nbytes < whole // 2, f"describe() of a model of {whole} bytes", expected=f"less than {whole // 2} bytes of "
-           "memory", got=nbytes, rule="loader.weights")
+    expect(nbytes < nbytes_of_model // 2, f"describe() of a model of {nbytes_of_model} bytes",
+           expected=f"less than {nbytes_of_model // 2} bytes of memory", got=nbytes, rule="loader.weights")
 
 
 @sentence()

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from heald.api import AsyncValue, Rendezvous, RendezvousKey, errors
-from heald.runtime.contract.device import load_callable
-from heald.runtime.values.async_value import DEAD
+from heald.runtime.contract import load_callable
 
 from ..case import sentence
 from ..hook_subject import PROMPT, HookSubject, expect_raises, run_within
@@ -93,7 +92,7 @@ def a_dead_tensor_arrives_dead(on: HookSubject, order: str) -> None:
     value = value or receive(rendezvous, KEY)
     came = threading.Event()
     value.and_then(came.set)
-    is_dead = came.wait(PROMPT) and (value is DEAD or value.is_dead())
+    is_dead = came.wait(PROMPT) and value.is_dead()
     expect(is_dead, "a dead tensor was sent", expected="DEAD", got=repr(value)[:60], rule="rendezvous.dead")
 
 

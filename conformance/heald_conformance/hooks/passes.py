@@ -12,11 +12,11 @@ from typing import Any
 import heald
 import numpy as np
 from heald.api import Graph, PassContext
-from heald.graphs.compiler.pass_manager import NodeFacts, run_passes
-from heald.graphs.graph.comparison import compare
-from heald.graphs.session.constant_folding import ConstantFolder
-from heald.runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass
-from heald.runtime.service.runtime import Runtime
+from heald.graphs.compiler import NodeFacts, run_passes
+from heald.graphs.graph import compare
+from heald.graphs.session import ConstantFolder
+from heald.runtime.contract import PRE_PLACEMENT, GraphPass
+from heald.runtime.service import Runtime, runtime
 
 from ..case import sentence
 from ..hook_subject import HookSubject
@@ -32,16 +32,15 @@ def seeds(on: HookSubject) -> list[str]:
     return [str(seed) for seed in range(on.size(60, 8))]
 
 
-def runtime() -> Runtime:
+def default_runtime() -> Runtime:
     heald.default_host()
-    from heald.runtime.service.runtime import process_scope
-
-    assert process_scope.default is not None
-    return process_scope.default
+    default = runtime.process_scope.default
+    assert default is not None
+    return default
 
 
 def registered_pass(on: HookSubject) -> GraphPass:
-    passes = runtime().host.registries.passes
+    passes = default_runtime().host.registries.passes
     if on.name not in passes:
         raise heald.errors.NotFound(f"no plugin has a graph pass '{on.name}'",
                                     hint="heald opt --list-passes lists them; --plugin registers a file")
@@ -51,7 +50,7 @@ def registered_pass(on: HookSubject) -> GraphPass:
 def apply(on: HookSubject, drawn: RandomGraph, graph: Graph | None = None) -> Graph:
     """The graph after the pass."""
     graph_pass, before = registered_pass(on), drawn.graph if graph is None else graph
-    host = runtime().host
+    host = default_runtime().host
     facts = NodeFacts(before, {}, {}, host.registries.ops, ConstantFolder(host))
     is_of_session = graph_pass.stage == PRE_PLACEMENT
     kept = frozenset() if is_of_session else frozenset((*drawn.feeds, *drawn.fetches))

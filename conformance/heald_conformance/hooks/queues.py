@@ -17,7 +17,7 @@ from typing import Any
 
 import heald
 from heald.api import AsyncValue, ConcurrentWorkQueue, WorkQueueConfig, errors
-from heald.runtime.host.work_queues import make_work_queue
+from heald.runtime.host import make_work_queue
 
 from ..case import sentence
 from ..hook_subject import PROMPT, HookSubject, expect_raises, run_within

@@ -35,17 +35,17 @@ def graph() -> Graph:
 
 def session(on: HookSubject) -> Any:
     with whatever_comes(f"heald.Session(graph, target='{on.name}')", expected="a session", rule="session.factory"):
-        made = heald.Session(graph(), target=on.name)
-    missing = [method for method in METHODS if not callable(getattr(made, method, None))]
+        opened = heald.Session(graph(), target=on.name)
+    missing = [method for method in METHODS if not callable(getattr(opened, method, None))]
     expect(not missing, "the session is made", expected=", ".join(METHODS), got=f"without {missing}",
            rule="session.factory")
-    return made
+    return opened
 
 
 @sentence()
 def results_have_the_structure_of_the_fetches(on: HookSubject) -> None:
-    with session(on) as made:
-        single, several = made.run("y", {"x": X}), made.run(["y", "x:0"], {"x": X})
+    with session(on) as opened:
+        single, several = opened.run("y", {"x": X}), opened.run(["y", "x:0"], {"x": X})
         expect(isinstance(several, list), "run of a list of fetches", expected="a list", got=type(several).__name__,
                rule="session.run")
         for result, want in ((single, X * X), (several[0], X * X), (several[1], X)):
@@ -56,80 +56,80 @@ def results_have_the_structure_of_the_fetches(on: HookSubject) -> None:
 
 @sentence()
 def a_callable_takes_its_feeds_in_order(on: HookSubject) -> None:
-    with session(on) as made:
-        step = made.make_callable("w", ["z", "x"])
+    with session(on) as opened:
+        step = opened.make_callable("w", ["z", "x"])
         expect_same_bits(step(X, 2 * X), 4 * X * X + X, "make_callable('w', ['z', 'x'])", "session.make_callable")
 
 
 @sentence()
 def state_stays_until_it_is_reset(on: HookSubject) -> None:
-    with session(on) as made:
-        made.run([], {"x": X}, targets=["write"])
-        expect_same_bits(made.run("read"), X, "a variable in a later step", "session.state")
-        made.reset()
-        expect_raises((errors.FailedPrecondition, errors.NotFound), lambda: made.run("read"),
+    with session(on) as opened:
+        opened.run([], {"x": X}, targets=["write"])
+        expect_same_bits(opened.run("read"), X, "a variable in a later step", "session.state")
+        opened.reset()
+        expect_raises((errors.FailedPrecondition, errors.NotFound), lambda: opened.run("read"),
                       "a variable after reset", "session.state")
 
 
 @sentence()
 def a_session_is_extended(on: HookSubject) -> None:
-    with session(on) as made:
-        made.extend(Graph([Node("more", "Neg", ["y"], attrs={"T": FLOAT})]))
-        expect_same_bits(made.run("more", {"x": X}), -(X * X), "a node that was added", "session.extend")
+    with session(on) as opened:
+        opened.extend(Graph([Node("more", "Neg", ["y"], attrs={"T": FLOAT})]))
+        expect_same_bits(opened.run("more", {"x": X}), -(X * X), "a node that was added", "session.extend")
 
 
 @sentence()
 def a_step_is_run_in_parts(on: HookSubject) -> None:
-    with session(on) as made:
-        handle = made.partial_run_setup(["y", "w"], ["x", "z"])
-        first = made.partial_run(handle, "y", {"x": X})
-        second = made.partial_run(handle, "w", {"z": X})
+    with session(on) as opened:
+        handle = opened.partial_run_setup(["y", "w"], ["x", "z"])
+        first = opened.partial_run(handle, "y", {"x": X})
+        second = opened.partial_run(handle, "w", {"z": X})
         expect_same_bits(first, X * X, "the first part", "session.partial_run")
         expect_same_bits(second, X * X + X, "the second part", "session.partial_run")
 
 
 @sentence()
 def every_node_has_a_device(on: HookSubject) -> None:
-    with session(on) as made:
-        made.run("y", {"x": X})
-        placement = made.placement()
+    with session(on) as opened:
+        opened.run("y", {"x": X})
+        placement = opened.placement()
         expect("y" in placement, "placement()", expected="an entry for each node", got=sorted(placement),
                rule="session.placement")
 
 
 WRONG: dict[str, Callable[[Any], Any]] = {
-    "a fetch that is not there": lambda made: made.run("nowhere"),
-    "a feed that is not there": lambda made: made.run("y", {"nowhere": X}),
-    "a feed that is missing": lambda made: made.run("y"),
-    "a feed of another type": lambda made: made.run("y", {"x": np.array(["text"], object)}),
-    "a part of no step": lambda made: made.partial_run("nowhere", "y"),
+    "a fetch that is not there": lambda opened: opened.run("nowhere"),
+    "a feed that is not there": lambda opened: opened.run("y", {"nowhere": X}),
+    "a feed that is missing": lambda opened: opened.run("y"),
+    "a feed of another type": lambda opened: opened.run("y", {"x": np.array(["text"], object)}),
+    "a part of no step": lambda opened: opened.partial_run("nowhere", "y"),
 }
 
 
 @sentence(over=lambda _: list(WRONG))
 def a_mistake_is_a_typed_error(on: HookSubject, mistake: str) -> None:
-    with session(on) as made:
-        expect_raises((errors.HealdError,), lambda: WRONG[mistake](made), mistake, "session.errors")
-        expect_same_bits(made.run("y", {"x": X}), X * X, "a run after a mistake", "session.errors")
+    with session(on) as opened:
+        expect_raises((errors.HealdError,), lambda: WRONG[mistake](opened), mistake, "session.errors")
+        expect_same_bits(opened.run("y", {"x": X}), X * X, "a run after a mistake", "session.errors")
 
 
 @sentence()
 def a_closed_session_refuses_work(on: HookSubject) -> None:
-    made = session(on)
-    made.close()
+    opened = session(on)
+    opened.close()
     with whatever_comes("a second close", expected="nothing", rule="session.close"):
-        made.close()
-    expect_raises((errors.HealdError,), lambda: made.run("y", {"x": X}), "run of a closed session", "session.close")
+        opened.close()
+    expect_raises((errors.HealdError,), lambda: opened.run("y", {"x": X}), "run of a closed session", "session.close")
 
 
 @sentence()
 def threads_run_steps_at_once(on: HookSubject) -> None:
     faults: list[object] = []
-    with session(on) as made:
+    with session(on) as opened:
         def work(mark: int) -> None:
             try:
                 for _ in range(on.size(50, 15)):
-                    result = made.run("y", {"x": X + mark})
+                    result = opened.run("y", {"x": X + mark})
                     if not np.array_equal(result, (X + mark) * (X + mark)):
                         faults.append(result)
             except Exception as error:  # noqa: BLE001 - the case judges it

@@ -13,7 +13,7 @@ COMMANDS = {  # the help by the command's name, which its module and its functio
     "diff": "compare two models, or the results of one model with another device or with recorded results",
     "scan": "list the models below a folder, with the ops that each lacks",
     "doctor": "look at versions, plugins, devices, memory and limits, with the remedy of each fault",
-    "new": "start a plugin: a device, kernels, an op or a graph pass",
+    "new": "start a plugin: a device, kernels, an op, a graph pass, a loader, and more",
 }
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .lifted_graph import unlift_graph as unlift_graph
     from .names import HANDLE_TYPES as HANDLE_TYPES
     from .names import name_tuple as name_tuple
+    from .pass_manager import NodeFacts as NodeFacts
+    from .pass_manager import run_passes as run_passes
     from .resolve import faulty_nodes as faulty_nodes
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
@@ -38,5 +40,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".colocation": ("with_successors_as_partners",),
         ".lifted_graph": ("lift_graph", "unlift_graph"),
         ".names": ("HANDLE_TYPES", "name_tuple"),
+        ".pass_manager": ("NodeFacts", "run_passes"),
         ".resolve": ("faulty_nodes",),
     })

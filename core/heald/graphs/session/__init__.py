@@ -29,6 +29,7 @@ from ...runtime.support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .ahead_of_time import compile_model as compile_model
     from .asynchronous_step import AsynchronousStep as AsynchronousStep
+    from .constant_folding import ConstantFolder as ConstantFolder
     from .model import Signature as Signature
     from .model import find_inputs as find_inputs
     from .model import find_outputs as find_outputs
@@ -38,6 +39,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".ahead_of_time": ("compile_model",),
         ".asynchronous_step": ("AsynchronousStep",),
+        ".constant_folding": ("ConstantFolder",),
         ".model": ("Signature", "find_inputs", "find_outputs"),
         ".session": ("Session",),
     })

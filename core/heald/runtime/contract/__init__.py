@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .attribute_forms import convert_attribute as convert_attribute
     from .device import DeviceName as DeviceName
     from .device import load_callable as load_callable
+    from .graph_pass import PRE_PLACEMENT as PRE_PLACEMENT
+    from .graph_pass import GraphPass as GraphPass
     from .host_kernel import HostKernel as HostKernel
     from .host_kernel import HostKernelRegistry as HostKernelRegistry
     from .kernel import KernelDef as KernelDef
@@ -58,6 +60,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".attribute_forms": ("check_attributes", "convert_attribute"),
         ".device": ("DeviceName", "load_callable"),
+        ".graph_pass": ("GraphPass", "PRE_PLACEMENT"),
         ".host_kernel": ("HostKernel", "HostKernelRegistry"),
         ".kernel": ("KernelDef", "run_of"),
         ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),

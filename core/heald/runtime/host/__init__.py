@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .allocators import make_allocator as make_allocator
     from .bound_call_cache import bytes_of_call as bytes_of_call
     from .file_policy import refusal as refusal
     from .host import Host as Host
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from .kernel_context import KernelContext as KernelContext
     from .kernel_context import ModeWords as ModeWords
     from .resources import Resources as Resources
+    from .work_queues import make_work_queue as make_work_queue
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
+        ".allocators": ("make_allocator",),
         ".bound_call_cache": ("bytes_of_call",),
         ".file_policy": ("refusal",),
         ".host": ("Host",),
         ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),
         ".resources": ("Resources",),
+        ".work_queues": ("make_work_queue",),
     })
