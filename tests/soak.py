@@ -33,7 +33,16 @@ from builders.graphs import const, graph, node, placeholder
 from builders.programs import Body, program
 from harness.garbage import collect
 from heald.cli.printing.progress import lasting
-from heald.errors import Aborted, Cancelled, DeadlineExceeded, FailedPrecondition, HealdError, InvalidArgument, NotFound
+from heald.errors import (
+    Aborted,
+    Cancelled,
+    DeadlineExceeded,
+    FailedPrecondition,
+    HealdError,
+    InvalidArgument,
+    NotFound,
+    PluginError,
+)
 from heald.graphs.graph.node import Node
 from heald.runtime.values import dtypes
 from plugins_for_tests import plugin
@@ -172,7 +181,7 @@ class Soak:
                 step(x)
 
     def fail(self) -> None:
-        with self.expecting(InvalidArgument, Aborted):
+        with self.expecting(PluginError, Aborted):
             self.session().run(self.random.choice(["sync", "now", "behind"]), {"x": self.feed(-9)})
 
     def ask_for_nonsense(self) -> None:
@@ -231,7 +240,7 @@ class Soak:
         """A session without close, whose last run may have failed. It is garbage of the collector, which runs here:
         garbage that waits would be most of the memory that is compared."""
         session = heald.Session(graph(*NODES), self.random.choice([PLUGINS, PLUGINS | self.random.choice(CONFIGS)]))
-        with self.expecting(InvalidArgument):
+        with self.expecting(PluginError):
             session.run("sync", {"x": self.feed(self.random.choice([1, -9]))})
         del session
         collect()

@@ -25,7 +25,7 @@ from heald.errors import (
     short_text,
     typed_error,
 )
-from heald.runtime.support.kernel_errors import as_heald_error
+from heald.runtime.support.kernel_errors import as_heald_error, as_plugin_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -196,11 +196,26 @@ def test_names_are_compared_only_where_that_is_quick():
     (TimeoutError(), errors.DeadlineExceeded), (ValueError("v"), errors.InvalidArgument),
     (ZeroDivisionError(), errors.InvalidArgument), (KeyError("k"), errors.Unknown), (SystemExit(), errors.Unknown),
 ])
-def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_heald(error, kind):
+def test_an_exception_of_a_users_function_is_typed_and_no_fault_of_heald(error, kind):
     typed = as_heald_error(error, "kernel k")
     assert type(typed) is kind
     assert typed.__cause__ is error
     assert str(typed).startswith(f"kernel k failed with {type(error).__name__}")
+
+
+@pytest.mark.parametrize(("error", "kind"), [
+    (ValueError("v"), errors.PluginError), (TypeError("t"), errors.PluginError), (KeyError("k"), errors.PluginError),
+    (FileNotFoundError(2, "no", "f"), errors.PluginError), (TimeoutError(), errors.PluginError),
+    (NotImplementedError(), errors.PluginError), (SystemExit(), errors.PluginError),
+    (MemoryError(), errors.ResourceExhausted), (RecursionError(), errors.ResourceExhausted),
+])
+def test_an_exception_of_a_plugin_is_never_a_mistake_of_the_user(error, kind):
+    typed = as_plugin_error(error, "kernel k")
+    assert type(typed) is kind
+    assert not isinstance(typed, ValueError)
+    assert typed.__cause__ is error
+    meant = errors.InvalidArgument("the plugin raises it on purpose")
+    assert as_plugin_error(meant, "kernel k") is meant
 
 
 def test_a_hint_that_a_function_makes_is_made_once_when_it_is_read():

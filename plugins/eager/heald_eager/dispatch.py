@@ -279,10 +279,8 @@ class Dispatch:
         """The states of a call whose kernel raised. An interrupt of the main thread is raised on."""
         if kernel_errors.is_interrupt(error):
             raise error
-        typed = kernel_errors.as_heald_error(error, f"the kernel of {bound.kernel.pack}")
+        typed = kernel_errors.kernel_fault(error, f"the kernel of {bound.kernel.pack}", bound.kernel)
         typed = call.locate(typed.at(device=bound.device_name))
-        if typed is not error:
-            typed.__cause__ = error
         self._context.host.note_failure(bound.device, typed)
         report_error(self._context.host, call.location, typed)
         return self.error_states(call, typed, len(bound.outputs))

@@ -12,7 +12,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import FailedPrecondition, Internal, InvalidArgument
+from heald.errors import FailedPrecondition, InvalidArgument, PluginError
 from heald.graphs.session.ahead_of_time import compile_model
 from heald.runtime.contract.kernel import Bind
 from heald.runtime.linker.stored_constants import CollectedConstants, LoadedConstants
@@ -275,7 +275,7 @@ def test_objects_outside_a_host_are_made_once():
 def test_an_object_that_contradicts_its_metadata_is_the_packs_fault(wrong_object):
     collected = CollectedConstants()
     collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: wrong_object)
-    with pytest.raises(Internal, match=r"'k' of 'pack 1'.*float32\[3\]"):
+    with pytest.raises(PluginError, match=r"'k' of 'pack 1'.*float32\[3\]"):
         collected.prepared_arrays()
 
 

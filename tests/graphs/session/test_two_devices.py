@@ -8,7 +8,7 @@ import pytest
 from builders.graphs import const, node, placeholder
 from harness.device_pairs import assigned_devices, copies, faults, on_pairs, rows, run_traced, session_of
 from harness.threads import in_threads
-from heald.errors import Internal, InvalidArgument, Unimplemented
+from heald.errors import InvalidArgument, PluginError, Unimplemented
 from heald.runtime.values import dtypes
 from plugins_for_tests import plugin
 
@@ -151,7 +151,7 @@ def test_a_value_of_another_type_than_declared_does_not_cross(first, second, op)
     session = session_of(placeholder("x", (3,)), node("n", "Neg", "x", device=first), node("wrong", op, "n"),
                    node("a", "Neg", "wrong", device=second), node("b", "Relu", "n", device=second), plugins=PLUGIN)
     for _ in range(2):
-        with pytest.raises(Internal, match=r"returned float64\[3\], expected float32\[3\]") as caught:
+        with pytest.raises(PluginError, match=r"returned float64\[3\], expected float32\[3\]") as caught:
             session.run(["a", "b"], {"x": X})
         assert (caught.value.node, caught.value.device) == ("wrong", "CPU:0")
         assert [r.tolist() for r in session.run(["a", "b"], {"x": -X})] == [(-X).tolist(), [1, 0, 3]]

@@ -10,7 +10,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import HealdError, InvalidArgument, PluginError
+from heald.errors import HealdError, PluginError
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.runtime.executor.array_contract import check_first_run, checked_run_function
 from heald.runtime.executor.frame import Frame
@@ -80,7 +80,7 @@ def test_a_kernel_that_changes_its_input_is_named_with_poison(binding, how, what
 
 
 def test_a_constant_is_no_array_that_a_kernel_can_change():
-    with pytest.raises(InvalidArgument, match="Contract>Cube failed with ValueError: output array is read-only"):
+    with pytest.raises(PluginError, match="Contract>Cube failed with ValueError: output array is read-only"):
         step_of("of a constant", "changes", CONFIG)(X)
 
 

@@ -8,7 +8,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
-from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
+from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, PluginError
 from heald.graphs.session.run_metadata import RunMetadata
 from heald.runtime.executor import step as step_module
 from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
@@ -223,7 +223,7 @@ def test_a_kernel_that_fails_in_pieces_is_named_though_the_others_are_stopped():
         raise ValueError("boom")
 
     acts["b33"] = fail
-    with pytest.raises(InvalidArgument, match="boom") as caught:
+    with pytest.raises(PluginError, match="boom") as caught:
         executable.run([X], Step(host))
     assert caught.value.node == "b33"
     host.close()
@@ -256,7 +256,7 @@ def test_a_run_that_ended_early_leaves_its_frame_to_the_next_one_without_its_val
         (frame,) = frames
         token = CancelToken()
         acts[MIDDLE] = token.cancel if end == "cancelled" else fail
-        with pytest.raises(Cancelled if end == "cancelled" else InvalidArgument):
+        with pytest.raises(Cancelled if end == "cancelled" else PluginError):
             executable.run([X], Step(host, timeout, (token,)))
         assert frames == [frame]
         assert frame.registers[0] is frame.registers[-1] is None  # the feed, and the step

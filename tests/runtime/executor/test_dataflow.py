@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from harness.garbage import left_over
-from heald.errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, Unavailable
+from heald.errors import Cancelled, DeadlineExceeded, HealdError, PluginError, Unavailable
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.host.cancellation import CancelToken
 from heald.runtime.linker.link import link
@@ -200,7 +200,7 @@ def test_an_error_of_an_asynchronous_kernel_names_its_node():
 def test_an_unneeded_failure_does_not_matter():
     session = heald.Session(one("Fail"), CONFIG)
     assert session.run("x", {"x": X}).tolist() == X.tolist()
-    with pytest.raises(InvalidArgument, match="boom"):
+    with pytest.raises(PluginError, match="boom"):
         session.run("m", {"x": X})
 
 
@@ -264,6 +264,6 @@ def test_a_run_that_fails_ends_when_the_kernels_that_have_started_are_done():
         from plugin_of_tests import live  # imported by the session
 
         live.clear()
-        with pytest.raises(InvalidArgument, match="boom fail"):
+        with pytest.raises(PluginError, match="boom fail"):
             run(np.float32([1, 2, 3]))
         assert not live

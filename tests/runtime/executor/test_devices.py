@@ -11,7 +11,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import InvalidArgument
+from heald.errors import PluginError
 from heald.runtime.executor.step import Step
 from heald.runtime.linker.link import link
 from heald.runtime.service.runtime import runtime
@@ -149,7 +149,7 @@ def test_a_failing_kernel_beside_a_device_leaves_both_usable():
         node("e", "Neg", "f", device="EXAMPLE:0"), const("one", [1, 1, 1]), node("g", "AddV2", "e", "one")), CONFIG)
     step = session.make_callable("g", ["x"])
     for _ in range(5):
-        with pytest.raises(InvalidArgument, match="boom f") as caught:
+        with pytest.raises(PluginError, match="boom f") as caught:
             step(X)
         assert caught.value.node == "f"
         assert step(-X).tolist() == (X * 0 + 1).tolist()

@@ -17,7 +17,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
-from heald.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
+from heald.errors import Aborted, Cancelled, DeadlineExceeded, PluginError
 from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
@@ -114,7 +114,7 @@ class Runs:
         self.right("now", int(600 * share))
         self.right("later", int(200 * share))
         self.right("queued", int(200 * share))
-        self.failing("sync", InvalidArgument, int(500 * share))
+        self.failing("sync", PluginError, int(500 * share))
         self.failing("now", Aborted, int(500 * share))
         self.timed_out("block", int(250 * share))
         self.timed_out("poll", int(250 * share))
@@ -143,9 +143,9 @@ def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_beh
 
 @pytest.mark.parametrize("end", [
     lambda runs: runs.right("queued", 10),
-    lambda runs: runs.failing("sync", InvalidArgument, 10),
+    lambda runs: runs.failing("sync", PluginError, 10),
     lambda runs: runs.failing("now", Aborted, 10),
-    lambda runs: runs.failing("behind", InvalidArgument, 10),
+    lambda runs: runs.failing("behind", PluginError, 10),
     lambda runs: runs.timed_out("block", 10),
     lambda runs: runs.timed_out("poll", 10),
     lambda runs: runs.cancel("block", 10),
@@ -243,7 +243,7 @@ def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
                   node("bad", "Test>Fail", "a", device="EXAMPLE:0"))
     with heald.Session(nodes, {"plugins": {"load": [str(tmp_path / "failing.py")]}}) as session:
         feed = X.copy()
-        with pytest.raises(InvalidArgument, match="ZeroDivisionError"):
+        with pytest.raises(PluginError, match="ZeroDivisionError"):
             session.run("bad", {"x": feed})
         references = weakref.ref(feed)
         del feed
@@ -370,7 +370,7 @@ def test_a_failed_run_keeps_no_reference_to_its_feeds(shape, schedule_kind):
         for _ in range(3):
             x = NEGATIVE.copy()
             references = weakref.ref(x)
-            with pytest.raises(InvalidArgument, match="boom"):
+            with pytest.raises(PluginError, match="boom"):
                 run(x)
             del x
             gc.collect()  # the error and its traceback

@@ -17,7 +17,7 @@ import pytest
 from builders.graphs import graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
-from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
+from heald.errors import Cancelled, DeadlineExceeded, PluginError, Unknown
 from heald.runtime.executor import autotune
 from heald.runtime.executor.autotune import FIRST_STAY_RUNS, compare_schedules
 from heald.runtime.executor.memory_plan import FreeSlots, Use, plan_memory
@@ -274,7 +274,7 @@ def test_a_random_program_in_parts_gives_what_the_flat_list_gives(host, program,
     needs = dependencies(parallel.layout)
     if needs:
         use_partition(host, parallel, data.draw(groupings(needs)))
-    failing = {(f"v{i + 2}", "Test>Fail", "CPU:0", InvalidArgument) for i, (op, _, _) in enumerate(calls)
+    failing = {(f"v{i + 2}", "Test>Fail", "CPU:0", PluginError) for i, (op, _, _) in enumerate(calls)
                if op == "Test>Fail"}
     for seed in (1, 2, 3):
         x, y = X * seed, Y - seed
@@ -339,7 +339,7 @@ def test_an_error_names_the_call_that_failed_in_the_middle_of_a_part(host):
     chain = [i for i, n in enumerate(parallel.layout.lists.flat) if parallel.layout.calls[n].call.node != "m"]
     other, = {*range(len(needs))} - {*chain}
     use_partition(host, parallel, TaskPartition.of([[other], chain], needs))
-    with pytest.raises(InvalidArgument, match="boom n100") as caught:
+    with pytest.raises(PluginError, match="boom n100") as caught:
         parallel.run([-X, -X], Step(host))
     assert (caught.value.node, caught.value.op, caught.value.device) == ("n100", "Test>Positive", "CPU:0")
 
@@ -347,7 +347,7 @@ def test_an_error_names_the_call_that_failed_in_the_middle_of_a_part(host):
 def test_a_kernel_that_polls_ends_when_one_beside_it_has_failed(host):
     nodes = [*wide("Test>Meet", 2), node("p", "Test>Poll", "b0", "v0"), node("f", "Test>Fail", "b1", "v0")]
     parallel = use_partition(host, executable(host, nodes, ["p", "f"]))
-    with pytest.raises(InvalidArgument, match="boom f"):
+    with pytest.raises(PluginError, match="boom f"):
         parallel.run([X, Y], Step(host, timeout=20))
 
 
@@ -401,7 +401,7 @@ def test_a_run_in_parts_that_failed_leaves_nothing_to_the_collector(host, op):
 
     def fail():
         step = Step(host)
-        with pytest.raises((InvalidArgument, Unknown)):
+        with pytest.raises((PluginError, Unknown)):
             parallel.run([x, x], step)
         step.close()
 

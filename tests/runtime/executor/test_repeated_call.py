@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders.control_flow import function, loop, program
 from builders.graphs import FLOAT, const, node, placeholder
-from heald.errors import Cancelled, InvalidArgument
+from heald.errors import Cancelled, PluginError
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Node
 from heald.runtime.executor.step import RunOptions, Step
@@ -70,7 +70,7 @@ def test_the_turns_of_a_loop_share_one_frame(length):
         assert linked.idle_frames() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(("error", "raised"), [(ValueError, InvalidArgument), (KeyboardInterrupt, KeyboardInterrupt)])
+@pytest.mark.parametrize(("error", "raised"), [(ValueError, PluginError), (KeyboardInterrupt, KeyboardInterrupt)])
 @pytest.mark.parametrize("length", BODIES)
 def test_the_run_behind_a_turn_that_failed_is_right(length, error, raised):
     def fail():

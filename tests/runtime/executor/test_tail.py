@@ -8,7 +8,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument
+from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, PluginError
 from heald.graphs.graph.graph import Node
 from heald.runtime.executor.executable import Executable
 from heald.runtime.executor.step import RunOptions
@@ -64,7 +64,7 @@ def test_an_error_in_the_tail_names_its_node_and_the_next_run_succeeds():
     session, linked = executable(nodes, ["end"])
     assert "bad" in tail(linked)
     for _ in range(3):
-        with pytest.raises(InvalidArgument) as caught:
+        with pytest.raises(PluginError) as caught:
             session.run("end", {"x": -X})
         assert (caught.value.node, caught.value.op) == ("bad", "Test>Positive")
         assert session.run("end", {"x": X}).shape == (3,)
@@ -125,7 +125,7 @@ def test_a_constants_view_that_waits_for_an_early_asynchronous_call_serves_the_t
 
 def test_no_frame_outlives_an_error_of_its_tail():
     session, linked = executable([*LATER, node("bad", "Test>Positive", "c", "c")], ["bad"])
-    with pytest.raises(InvalidArgument):
+    with pytest.raises(PluginError):
         session.run("bad", {"x": -X})
     gc.collect()
     assert all(frame.registers[-1] is None for frame in linked.autotuner.schedule.frames)

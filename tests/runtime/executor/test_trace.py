@@ -58,7 +58,7 @@ def test_there_is_no_trace_where_nobody_asked_for_one():
 def test_a_failing_run_has_the_trace_up_to_there():
     nodes = graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Test>Fail", "y", "x"))
     session, metadata = heald.Session(nodes, CONFIG), heald.RunMetadata()
-    with pytest.raises(heald.errors.InvalidArgument):
+    with pytest.raises(heald.errors.PluginError):
         session.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     assert [e.call.node for e in metadata.trace.events] == ["y"]
 

@@ -12,7 +12,7 @@ import heald
 import pytest
 from builders.programs import CHAIN, Body, program
 from harness.garbage import collect
-from heald.errors import Aborted, Cancelled, HealdError, Internal, InvalidArgument, NotFound, Unknown
+from heald.errors import Aborted, Cancelled, HealdError, InvalidArgument, NotFound, PluginError
 from runtime.host_kernels.conftest import CONFIG
 
 
@@ -122,7 +122,7 @@ def test_a_strict_call_waits_for_all_arguments_and_is_not_made_when_one_is_an_er
     request = heald.RequestContext(host)
     skipped, waits = called.run("main", request=request)
     assert host.await_values([skipped], timeout=20)
-    assert isinstance(skipped.error, InvalidArgument)
+    assert isinstance(skipped.error, PluginError)
     assert not waits.is_available()
     assert "notes" not in request.resources
     request.resources.get("gate", None).emplace(1)
@@ -139,7 +139,7 @@ def test_the_exception_of_a_kernel_in_a_worker_is_the_error_of_its_run_alone(kin
     for _ in range(20):
         bad, good = raising.run("main", request=heald.RequestContext(host))
         assert host.await_values([bad, good], timeout=20)
-        assert (type(bad.error), bad.error.op) == (Unknown, "test.raising_task")
+        assert (type(bad.error), bad.error.op) == (PluginError, "test.raising_task")
         assert kind in bad.error.message
         assert good.get() == 2
     host.close()
@@ -299,7 +299,7 @@ def test_the_diagnostics_handler_hears_of_each_failure_once_and_of_none_that_is_
 def test_a_result_of_the_wrong_type_is_an_error_in_debug_mode(checking_host, code, message):
     b = Body()
     (result,) = program(b.function("main", b(code))).run("main", request=heald.RequestContext(checking_host))
-    assert isinstance(result.error, Internal)
+    assert isinstance(result.error, PluginError)
     assert message in result.error.message
     assert f"{code}() -> i32" in result.error.hint
 
@@ -307,7 +307,7 @@ def test_a_result_of_the_wrong_type_is_an_error_in_debug_mode(checking_host, cod
 def test_too_few_results_are_an_error_in_any_mode(run):
     b = Body()
     results = run(program(b.function("main", *b("test.no_result", results=("i32", "i32")))))
-    assert {type(r.error) for r in results} == {Internal}
+    assert {type(r.error) for r in results} == {PluginError}
     assert "expected 2 values" in results[0].error.message
 
 

@@ -10,7 +10,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import InvalidArgument, PluginError
+from heald.errors import PluginError
 from heald.graphs.graph.graph import Node
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -187,9 +187,10 @@ def test_a_bind_that_fails_is_named(config):
 
 def test_a_kernel_that_fails_is_named_by_its_last_node(config):
     session = heald.Session(chain(), config)
-    with pytest.raises(InvalidArgument, match="boom") as caught:
+    with pytest.raises(PluginError, match="boom") as caught:
         session.run("f", {"x": X * 0 + 99})
     assert (caught.value.node, caught.value.op) == ("f", "Elementwise")
+    assert "[passes] disable = ['fusion'] leaves it out" in caught.value.hint
     assert calls(session, "f", {"x": X})[0].tolist() == WANTED.tolist()
 
 

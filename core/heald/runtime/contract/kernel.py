@@ -272,6 +272,7 @@ class KernelDef(NamedTuple):
     # kernel serves eager calls of exactly these inputs. Its run takes and returns ScalarTensors and CooTensors.
     layouts: Mapping[str, str] = MappingProxyType({})
     library: Library | None = None  # without it the kernel is no candidate, and no bind function is asked
+    is_fusion: bool = False  # the kernel of a fusion or pattern, whose name is no op's
 
     @property
     def returns(self) -> bool:
@@ -404,7 +405,7 @@ class Kernels:
         """
 
         def add(bind: BindFunction) -> BindFunction:
-            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority, is_fusion=True)
             self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads), frozenset(leads)))
             return bind
 
@@ -415,7 +416,7 @@ class Kernels:
         All patterns are looked for before the first fusion is asked. See PatternDef."""
 
         def add(bind: BindFunction) -> BindFunction:
-            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind)
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, is_fusion=True)
             self.patterns.append(PatternDef(kernel, frozenset(ends), find))
             return bind
 
@@ -694,7 +695,7 @@ def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
     return bound if callable(bound) else bound.run
 
 
-def check_bound(bound: object, pack: str, op: str) -> None:
+def check_bound(bound: object, pack: str, op: str, *, is_fusion: bool = False) -> None:
     """Raise PluginError when a bind function returned neither a callable, None, nor an object with `run` and
     `attach`."""
     if isinstance(bound, Declined):
@@ -702,6 +703,6 @@ def check_bound(bound: object, pack: str, op: str) -> None:
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
         raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
                           "expected a function, None, or an object with run and attach",
-                          hint=kernel_remedy(pack, op))
+                          hint=kernel_remedy(pack, op, is_fusion=is_fusion))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import HealdError, Internal, InvalidArgument
+from ...errors import HealdError, InvalidArgument, PluginError
 from ..support.remedy import kernel_remedy
 from ..values.async_value import AsyncValue, payload_of
 from ..values.tensor import TensorMetadata, fits, shape_text
@@ -39,8 +39,8 @@ def stand_in(meta: TensorMetadata) -> Any:
 def check_results(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
     """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
 
-    An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
-    number of `metas`, or when an array does not fit its metadata.
+    An AsyncValue stays when it is pending, failed or dead. Raises PluginError when the number of values differs from
+    the number of `metas`, or when an array does not fit its metadata.
     """
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != len(metas) or any(v is None for v in values):
@@ -52,8 +52,8 @@ def check_results(result: Any, metas: Sequence[TensorMetadata], op: str, plugin:
 def check_payload(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
 
-    A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
-    plugin `meta` is the program's, which raises InvalidArgument.
+    A Python number fits any type. Raises PluginError when an array of a plugin's kernel does not match `meta`.
+    Without a plugin `meta` is the program's, which raises InvalidArgument.
     """
     if (value.__class__ is np.ndarray and value.dtype == meta.dtype.numpy and value.flags.c_contiguous
             and fits(value.shape, meta)):
@@ -71,5 +71,5 @@ def check_payload(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -
 def _misfit_error(received: str, expected: str, op: str, plugin: str) -> HealdError:
     if not plugin:
         return InvalidArgument(f"{op} gives {received}, the program states {expected}")
-    return Internal(f"the kernel of {op} (plugin {plugin}) returned {received}, expected {expected}", op=op,
-                    plugin=plugin, hint=kernel_remedy(plugin, op))
+    return PluginError(f"the kernel of {op} (plugin {plugin}) returned {received}, expected {expected}", op=op,
+                       plugin=plugin, hint=kernel_remedy(plugin, op))

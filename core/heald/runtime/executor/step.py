@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, ResourceExhausted
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
-from ..support.kernel_errors import as_heald_error, is_interrupt
+from ..support.kernel_errors import as_heald_error, as_plugin_error, is_interrupt
 from ..support.records import NamedTuple
 from ..values.async_value import READY, AsyncValue, available, failed
 from .call_level import at_level, current_level
@@ -284,7 +284,7 @@ class Step:
                 raise Cancelled("the run ended before this task began")
             result = work()
         except BaseException as error:
-            value.set_error(as_heald_error(error, "a task of the work queue"))
+            value.set_error(as_plugin_error(error, "a task of the work queue"))
             if is_interrupt(error):
                 raise
         else:

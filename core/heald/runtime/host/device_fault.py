@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import HealdError, describe_exception
 from ..contract.device import Device
 from ..support.fault_place import method_of, with_place
-from ..support.kernel_errors import as_heald_error
+from ..support.kernel_errors import as_plugin_error
 from ..support.remedy import device_remedy
 
 
@@ -18,7 +18,7 @@ def device_fault(error: BaseException, device: Device | None, name: str, plugin:
     """
     method = None if device is None else method_of(error, device)
     what = f"{method} of device {name}" if method is not None else f"device {name}"
-    typed = as_heald_error(error, f"{what} (plugin {plugin})")
+    typed = as_plugin_error(error, f"{what} (plugin {plugin})")
     if typed is not error:
         typed.message = with_place(typed.message, error, type(device).__module__)
         typed.hint = device_remedy(plugin)
@@ -27,7 +27,7 @@ def device_fault(error: BaseException, device: Device | None, name: str, plugin:
 
 def scan_fault(error: BaseException, device_type: str, plugin: str, scan: Any) -> HealdError:
     """Return the typed error for an exception of a plugin's scan. An error of heald stays itself."""
-    typed = as_heald_error(error, f"scan of {device_type} (plugin {plugin})")
+    typed = as_plugin_error(error, f"scan of {device_type} (plugin {plugin})")
     if typed is not error:
         module = scan.partition(":")[0] if isinstance(scan, str) else getattr(scan, "__module__", "")
         typed.message = with_place(f"scan of plugin {plugin} raised {describe_exception(error)}", error, module)

@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import Cancelled, HealdError
 from ..executor.call_level import at_level, current_level
 from ..executor.step import Step
-from ..support.kernel_errors import as_heald_error
+from ..support.kernel_errors import as_plugin_error
 from ..values.async_value import DEAD, AsyncValue, available, payload_of
 
 Turns = Generator[list[AsyncValue], None, list[Any]]  # yields the values that it waits for, returns its results
@@ -79,7 +79,7 @@ class _Waiting:
             for promise, value in zip(self._promises, end.value, strict=True):
                 promise.forward_to(as_async(value))
         except Exception as error:  # noqa: BLE001 - the error is the kernel's result
-            self._fail(as_heald_error(error, "a kernel that waits"))
+            self._fail(as_plugin_error(error, "a kernel that waits"))
         else:
             self.wait(late)
 

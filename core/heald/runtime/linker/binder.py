@@ -109,7 +109,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
     """Return the result of the kernel's bind function. Raises as `raise_of`."""
     try:
         bound = kernel.bind(node)
-        check_bound(bound, kernel.pack, node.op)
+        check_bound(bound, kernel.pack, node.op, is_fusion=kernel.is_fusion)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
     if "kernels_at_once" not in node.device.attributes or isinstance(bound, Declined):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...errors import Internal, InvalidArgument
+from ...errors import InvalidArgument, PluginError
 from ..contract.host_kernel import CORE_PLUGIN, Callee, CallRule, HostKernel
 from ..contract.host_type import TENSOR, TYPE_OF_NAME, HostType
 from ..contract.structural import CALL, CONTROL_FLOW
@@ -141,7 +141,8 @@ def _is_typed(kernel: HostKernel, attribute: str) -> bool:
 def _result_sequence(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
     """Return what a host kernel returned as a sequence of `count` results.
 
-    Raises InvalidArgument for another number where the call chooses the number, Internal where the kernel declares it.
+    Raises InvalidArgument for another number where the call chooses the number, PluginError where the kernel declares
+    it.
     """
     if count == 1 and kernel.results is not None:
         return (result,)
@@ -152,15 +153,16 @@ def _result_sequence(result: Any, kernel: HostKernel, count: int) -> Sequence[An
     got = f"{len(result)} values" if isinstance(result, tuple | list) else type(result).__name__
     if kernel.results is None and isinstance(result, tuple | list):
         raise InvalidArgument(f"{kernel.code} produced {got}, but the call has {count} results", op=kernel.code)
-    raise Internal(f"host kernel {kernel.code} returned {got}, expected {count} values", op=kernel.code)
+    raise PluginError(f"host kernel {kernel.code} returned {got}, expected {count} values", op=kernel.code,
+                      plugin=kernel.plugin)
 
 
 def _check_results(results: Sequence[Any], kernel: HostKernel) -> None:
-    """Raises Internal when a result is not of its declared type."""
+    """Raises PluginError when a result is not of its declared type."""
     for i, (value, kind) in enumerate(zip(results, kernel.results or (), strict=False)):
         if kind is not None and not isinstance(value, AsyncValue) and not kind.accepts(value):
-            raise Internal(f"host kernel {kernel.code} returned {value!r} as result {i}", op=kernel.code,
-                           hint=f"it is declared as {kernel}")
+            raise PluginError(f"host kernel {kernel.code} returned {value!r} as result {i}", op=kernel.code,
+                              hint=f"it is declared as {kernel}", plugin=kernel.plugin)
 
 
 def check_argument(value: Any, kind: RegisterType, name: str) -> None:
@@ -178,4 +180,4 @@ def _fits(register_type: RegisterType, declared_type: HostType | None) -> bool:
 
 def _misfit_error(kernel: HostKernel, call: Call, what: str) -> InvalidArgument:
     return InvalidArgument(f"the call of {call.code} {what}", op=call.code, location=call.location,
-                           hint=f"it is declared as {kernel}")
+                           hint=f"it is declared as {kernel}", plugin=kernel.plugin)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...errors import FailedPrecondition, Internal
+from ...errors import FailedPrecondition, PluginError
 from ..contract.kernel import Stored
 from ..program.compiled_model import COMPILE_AGAIN, PreparedConstant, StrippedConstant
 from ..support.aligned_array import empty
@@ -90,7 +90,7 @@ class CollectedConstants:
         """Return the objects as arrays. Functions share equal arrays of one node, device, key and fingerprint, also
         with `others`.
 
-        Raises Internal for an object that contradicts its metadata.
+        Raises PluginError for an object that contradicts its metadata.
         """
         arrays = {one[1:5]: one.value for one in others}
         rows = []
@@ -98,8 +98,8 @@ class CollectedConstants:
             array = prepared() if callable(prepared) else prepared
             if not isinstance(array, np.ndarray) or _meta(array) != meta:
                 actual = _meta(array) if isinstance(array, np.ndarray) else type(array).__name__
-                raise Internal(f"the prepared object '{slot[-1]}' of '{fingerprint}' is {actual}, declared as {meta}",
-                               node=slot[1])
+                raise PluginError(f"the prepared object '{slot[-1]}' of '{fingerprint}' is {actual}, "
+                                  f"declared as {meta}", node=slot[1])
             other = arrays.setdefault((*slot[1:], fingerprint), array)
             same = other.shape == array.shape and other.tobytes() == array.tobytes()
             rows.append(PreparedConstant(*slot, fingerprint, other if same else array))

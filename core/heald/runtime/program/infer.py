@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import HealdError, Internal, InvalidArgument, describe_exception
+from ...errors import HealdError, InvalidArgument, PluginError, describe_exception
 from ..contract.op import Attrs, MetadataRule, OpDef, infer
 from ..contract.op_registry import OpRegistry
 from ..values.computed_info import ComputedInfo
@@ -36,8 +36,9 @@ def infer_outputs(
     except HealdError as error:
         raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with node and op
     except Exception as error:
-        raise Internal(f"the metadata function of {op.name} raised {describe_exception(error)}", node=node,
-                       op=op.name) from error
+        raise PluginError(f"the metadata function of {op.name} raised {describe_exception(error)}", node=node,
+                          op=op.name, hint=f"report it to the plugin that brings {op.name}: "
+                                           f"'heald ops {op.name}' names it") from error
 
 
 def infer_registers(

@@ -1,4 +1,9 @@
-"""Kernel errors: the one table from a kernel's Python exceptions to heald's errors."""
+"""Kernel errors: Python exceptions of kernels, devices and user functions become heald's errors.
+
+An exception of a plugin's own code is the plugin's fault: PluginError, whatever its class, with the exception as cause.
+It never gets a class of users' mistakes, for the user cannot mend it. A lack of memory stays ResourceExhausted. An
+error of heald that the plugin raises is meant for the user, and passes. For any other code the table CODES counts.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +47,17 @@ def as_heald_error(error: BaseException, what: str) -> HealdError:
     return typed
 
 
+def as_plugin_error(error: BaseException, what: str) -> HealdError:
+    """The error itself if it is heald's. Otherwise ResourceExhausted for a lack of memory, and PluginError for any
+    other exception of a plugin's own code, with `error` as its cause."""
+    if isinstance(error, HealdError):
+        return error
+    is_lack = isinstance(error, RecursionError) or is_lack_of_memory(error)
+    typed = (ResourceExhausted if is_lack else PluginError)(f"{what} failed with {describe_exception(error)}")
+    typed.__cause__ = error
+    return typed
+
+
 class PackKernel(Protocol):
     """A kernel, as far as errors name it."""
 
@@ -54,14 +70,24 @@ class PackKernel(Protocol):
     @property
     def bind(self) -> object: ...
 
+    @property
+    def is_fusion(self) -> bool: ...
+
+    @property
+    def files(self) -> frozenset[str]: ...
+
 
 def kernel_fault(error: BaseException, what: str, kernel: PackKernel) -> HealdError:
-    """As `as_heald_error`, with the plugin of the kernel and, for an exception that is not heald's, the line of its
-    code that raised."""
-    typed, module = as_heald_error(error, what), getattr(kernel.bind, "__module__", "") or ""
+    """As `as_plugin_error`, with the plugin of the kernel and, for an exception that is not heald's, the line of its
+    code that raised.
+
+    An OSError of a kernel that may open files is the system's answer about the user's file, and gets its class.
+    """
+    type_error = as_heald_error if isinstance(error, OSError) and kernel.files else as_plugin_error
+    typed, module = type_error(error, what), getattr(kernel.bind, "__module__", "") or ""
     if typed is not error:
         typed.message = with_place(typed.message, error, module)
-        typed.hint = kernel_remedy(kernel.pack, kernel.op)
+        typed.hint = kernel_remedy(kernel.pack, kernel.op, is_fusion=kernel.is_fusion)
     elif raised_at(error, module) is None:
         return typed  # core raised it
     return typed.at(plugin=kernel.pack)
@@ -79,7 +105,8 @@ def raise_of(
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
     text = f"{what} of {kernel.pack}'s kernel for {op} raised {describe_exception(error)}"
     typed: HealdError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
-                                    plugin=kernel.pack, hint=kernel_remedy(kernel.pack, op))
+                                    plugin=kernel.pack,
+                                    hint=kernel_remedy(kernel.pack, op, is_fusion=kernel.is_fusion))
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

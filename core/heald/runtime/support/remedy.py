@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+NO_FUSION = "[passes] disable = ['fusion']"
+
 
 def loading_remedy(plugin: str, path: str | None = None) -> str:
     """Return the remedy of a plugin that failed to load. `path`: its file or module when it is not installed."""
@@ -15,6 +17,7 @@ def device_remedy(plugin: str) -> str:
     return f"report it to the authors of plugin {plugin}; [plugins] block = ['{plugin}'] leaves its devices out"
 
 
-def kernel_remedy(plugin: str, op: str) -> str:
-    """Return the remedy of a fault in a plugin's kernel."""
-    return f"report it to the authors of plugin {plugin}; [kernels] {op} chooses another plugin's kernel"
+def kernel_remedy(plugin: str, op: str, *, is_fusion: bool = False) -> str:
+    """Return the remedy of a fault in a plugin's kernel. A fusion is no op, so no key of [kernels] names it."""
+    way_out = (f"{NO_FUSION} leaves it out" if is_fusion else f"[kernels] {op} chooses another plugin's kernel")
+    return f"report it to the authors of plugin {plugin}; {way_out}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ....errors import Internal
+from ....errors import PluginError
 from ...contract.kernel import KernelDef
 from ...host.allocators.array_maker import bytes_of
 from ...host.host_memory import COUNTED_FROM_BYTES, HostMemory
@@ -70,7 +70,7 @@ def _check_all(
 ) -> list[Any]:
     """Check the result of a kernel, and count its memory. Return a list of its values.
 
-    Raises Internal for AsyncValues from a kernel that is not declared asynchronous.
+    Raises PluginError for AsyncValues from a kernel that is not declared asynchronous.
     """
     values = check_results(result, metas, op, kernel.pack)
     for value in values:
@@ -78,6 +78,7 @@ def _check_all(
             if value.nbytes >= COUNTED_FROM_BYTES:
                 memory.hold(value, "a result")
         elif isinstance(value, AsyncValue) and not (kernel.asynchronous or kernel.nonstrict):
-            raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
-                           "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
+            raise PluginError(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
+                              "asynchronous", op=op, plugin=kernel.pack,
+                              hint="declare the kernel with asynchronous=True")
     return values
