@@ -38,11 +38,73 @@ def register(kernels):
         {body}
 """
 
+ALLOCATOR = HEAD + """
+from heald.api import AllocatorStats, PlainAllocator
+class Broken(PlainAllocator):
+{method}
+@hookimpl
+def heald_allocators(registry):
+    registry.add("broken", {factory})
+"""
+QUEUE = HEAD + """
+class Broken:
+    parallelism_level = 1
+    def add_task(self, task): task()
+    def add_blocking_task(self, task, allow_queuing): return task() or True
+    def await_values(self, values, timeout=None): return all(value.is_available() for value in values)
+    def quiesce(self, timeout=None): return True
+    def close(self): ...
+{method}
+@hookimpl
+def heald_work_queues(registry):
+    registry.add("broken", {factory})
+"""
+LOADER = HEAD + """
+from heald.api import DType, Description, Graph, Node, SignatureDef, TensorInfo, TensorMetadata
+import heald
+class Source:
+    signatures = {{}}
+    def describe(self): return Description("broken")
+    def graph(self): return Graph([])
+    def initial_state(self): return ()
+class Loader:
+    def recognise(self, path, head): return True
+    def open(self, path, options): return Source()
+{method}
+@hookimpl
+def heald_loaders(registry):
+    registry.add("broken", Loader())
+"""
+PASS = HEAD + """
+from heald.api import Pattern, Rule, rewrite
+@hookimpl
+def heald_passes(registry):
+    registry.add("broken", broken)
+def broken(graph, context):
+    {body}
+"""
+HANDLER = HEAD + """
+class Broken:
+    def __init__(self, context, fallback): ...
+    def make_op(self, op):
+        {body}
+@hookimpl
+def heald_op_handlers(registry):
+    registry.add("broken", {factory})
+"""
+SESSION = HEAD + """
+@hookimpl
+def heald_sessions(registry):
+    registry.add("broken", make)
+def make(graph, config, target, device):
+    {body}
+"""
+
 
 class Kind(NamedTuple):
     """One kind. `{id}` stands for the plugin's id in its texts.
 
-    `when`: "load", "scan", "open", "run" or "close".
+    `when`: "load", "scan", "open", "run", "choose", "file", "pass", "handler", "session" or "close".
     `line`: the text of its line, and `remedy`: the end of it.
     `config`: settings under which it is found.
     """
@@ -66,6 +128,25 @@ def kernel(body: str, options: str = "") -> str:
     return KERNEL.format(body=body, options=options)
 
 
+def chosen(template: str, key: str, line: str, method: str = "", factory: str = "Broken") -> Kind:
+    body = "".join(f"    {part}\n" for part in method.splitlines()) or "    ..."
+    source = template.format(method=body, factory=factory)
+    return Kind("choose", source, line, REMEDY_OF[key], {key: {"name": "broken"}})
+
+
+def loader(line: str, method: str = "", of_source: str = "") -> Kind:
+    text = LOADER.format(method=f"    {method}\n")
+    text = text.replace("class Loader:", f"    {of_source}\nclass Loader:") if of_source else text
+    return Kind("file", text, f"loader 'broken' of plugin {{id}}: {line}", "")
+
+
+def graph_pass(line: str, body: str, remedy: str = "[passes] disable = ['broken'] leaves it out") -> Kind:
+    return Kind("pass", PASS.format(body=body), f"pass 'broken' of plugin {{id}} {line}", remedy)
+
+
+REMEDY_OF = {"allocator": "report it to the plugin's authors; [allocator] name = 'plain' does without it",
+             "work_queue": "report it to the plugin's authors; [work_queue] name = 'multi_threaded' does without it"}
+MISSING = "SignatureDef('s', {}, {'y': TensorInfo('gone:0', TensorMetadata(heald.TensorHandle([1]).dtype, ()))})"
 SHOWN = "--traceback {id}' shows where"
 DEVICE_REMEDY = "[plugins] block = ['{id}'] leaves its devices out"
 KERNEL_REMEDY = "[kernels] Broken>Op chooses another plugin's kernel"
@@ -145,4 +226,87 @@ KINDS = {
     "run promises nothing and comes later": Kind(
         "run", "from heald.api import AsyncValue\n" + kernel("return lambda x: AsyncValue()", ", allocates=True"),
         "the kernel of Broken>Op (plugin {id}) returned an AsyncValue", "declare the kernel with asynchronous=True"),
+    "kernel raises ValueError": Kind("run", kernel("return lambda x, out: int('x')"),
+                                     "kernel {id}.Broken>Op failed with ValueError", KERNEL_REMEDY),
+    "metadata function raises": Kind(
+        "run", kernel("return None").replace("lambda attrs, x: x", "lambda attrs, x: 1 / 0"),
+        "the metadata function of Broken>Op raised ZeroDivisionError: division by zero, raised at ",
+        "report it to the plugin that brings Broken>Op"),
+    "allocator cannot be made": chosen(
+        ALLOCATOR, "allocator", "the factory of allocator 'broken' of plugin {id} raised ZeroDivisionError",
+        factory="lambda: 1 / 0")._replace(remedy=""),
+    "allocator is None": chosen(
+        ALLOCATOR, "allocator", "the factory of allocator 'broken' of plugin {id} returned NoneType, which has no",
+        factory="lambda: None")._replace(remedy="see heald.api.HostAllocator"),
+    **{f"allocate gives {what}": chosen(
+        ALLOCATOR, "allocator", f"of allocator 'broken' of plugin {{id}} returned {line}",
+        f"def allocate(self, nbytes, alignment=64):\n    memory = super().allocate(nbytes + 64)\n    return {result}")
+        for what, result, line in (
+            ("None", "None", "NoneType, expected a one-dimensional array of uint8"),
+            ("a short buffer", "memory[:nbytes - 1]", "0 bytes, expected 1"),
+            ("an array of floats", "np.zeros(nbytes)", "an array of float64 with 1 dimensions, expected"),
+            ("a misaligned array", "memory[1:nbytes + 1]", "an array at "),
+            ("a read-only array", "np.frombuffer(bytes(nbytes), np.uint8)",
+             "an array that is not writable and contiguous"))},
+    "allocate raises ValueError": chosen(
+        ALLOCATOR, "allocator", "allocate of allocator 'broken' of plugin {id} raised ValueError: boom",
+        "def allocate(self, nbytes, alignment=64):\n    raise ValueError('boom')"),
+    "stats gives None": chosen(
+        ALLOCATOR, "allocator", "stats of allocator 'broken' of plugin {id} returned NoneType, expected AllocatorStats",
+        "def stats(self): ..."),
+    "work queue cannot be made": chosen(
+        QUEUE, "work_queue", "the factory of work queue 'broken' of plugin {id} raised ZeroDivisionError",
+        factory="lambda config: 1 / 0")._replace(remedy=""),
+    "work queue cannot be imported": chosen(
+        QUEUE, "work_queue", "the factory of work queue 'broken' of plugin {id} raised ModuleNotFoundError",
+        factory="'no_such_queue:make'")._replace(remedy=""),
+    "work queue has no methods": chosen(
+        QUEUE, "work_queue", "the factory of work queue 'broken' of plugin {id} returned object, which has no add_task",
+        factory="lambda config: object()")._replace(remedy="see heald.api.ConcurrentWorkQueue"),
+    **{f"work queue {what}": chosen(QUEUE, "work_queue", line, method, "lambda config: Broken()")
+       for what, line, method in (
+           ("drops tasks", "work queue 'broken' of plugin {id} did not run a task of add_task",
+            "def add_task(self, task): ..."),
+           ("answers None", "await_values of work queue 'broken' of plugin {id} returned None, expected a bool",
+            "def await_values(self, values, timeout=None): ..."),
+           ("lies about values", "await_values of work queue 'broken' of plugin {id} returned False, expected True",
+            "def await_values(self, values, timeout=None): return False"),
+           ("refuses a blocking task", "add_blocking_task of work queue 'broken' of plugin {id} returned None, exp",
+            "def add_blocking_task(self, task, allow_queuing): task()"),
+           ("runs nothing at a time", "parallelism_level of work queue 'broken' of plugin {id} returned 0, expected",
+            "parallelism_level = 0"))},
+    "recognise gives None": loader("recognise of '", "def recognise(self, path, head): ...")._replace(
+        remedy="return False for a file of another format"),
+    "open of a loader gives None": loader("open of '", "def open(self, path, options): ...")._replace(
+        remedy="and graph() or program()"),
+    "open of a loader raises": loader("open of '", "def open(self, path, options): {}['k']"),
+    "describe gives another type": loader("describe of '", of_source="def describe(self): return 7"),
+    "description without a mapping": loader("describe of '", of_source="def describe(self): "
+                                            "return Description('broken', inputs=[1])"),
+    "graph of another type": loader("graph of '", of_source="def graph(self): return 'graph'"),
+    "initial state of another type": loader("initial_state of '", of_source="def initial_state(self): return [7]"),
+    "signature of another type": loader("signatures of '", of_source="signatures = {'s': 7}"),
+    "signature of a missing tensor": loader("signature 's' of '", of_source=f"signatures = {{'s': {MISSING}}}"),
+    "pass raises": graph_pass("raised ZeroDivisionError: division by zero", "1 / 0"),
+    "pass gives None": graph_pass("returned NoneType, not a Graph", "return None"),
+    "pass loses a node": graph_pass("lost the node 'y', which is fed, fetched or run",
+                                    "return graph.replace(without=['y'])",
+                                    "a pass keeps all nodes that `context.kept` names"),
+    "pass makes a malformed graph": graph_pass(
+        "returned a malformed graph", "return graph.replace(nodes=[graph['y'].replace(inputs=['gone'])])"),
+    "rule does not end": graph_pass(
+        "raised PluginError: the rule 'double' does not come to an end",
+        "return rewrite(graph, context, (Rule('double', Pattern('Neg', 'x'), Pattern('Neg', Pattern('Neg', 'x'))),))"),
+    "op handler without make_op": Kind(
+        "handler", HANDLER.format(body="...", factory="lambda context, fallback: 7"),
+        "the factory of op handler 'broken' (plugin {id}) returned a int without make_op", "see heald.api.OpHandler"),
+    "make_op raises": Kind("handler", HANDLER.format(body="1 / 0", factory="Broken"),
+                           "the op handler 'broken' raised ZeroDivisionError: division by zero, raised at", ""),
+    "make_op gives no function": Kind("handler", HANDLER.format(body="return 7", factory="Broken"),
+                                      "make_op of the op handler 'broken' ({id}) returned int", ""),
+    "session factory raises": Kind("session", SESSION.format(body="1 / 0"),
+                                   "session factory 'broken' of plugin {id} raised ZeroDivisionError", ""),
+    "session without methods": Kind("session", SESSION.format(body="return 7"),
+                                    "the session factory 'broken' of plugin {id} returned int, which has no method run",
+                                    "a session has the methods of heald.api.SessionInterface"),
 }

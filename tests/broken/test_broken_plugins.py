@@ -14,11 +14,13 @@ from builders.graphs import graph, node, placeholder
 from heald.errors import HealdError
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import Runtime
+from heald_eager.core_runtime import CoreRuntime
 
 X = np.float32([1, 2, 3])
 PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"
 WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened", "run": "a graph runs",
-        "close": "its host is closed"}
+        "choose": "config chooses it", "file": "a file is loaded", "pass": "a graph is compiled",
+        "handler": "an op is executed", "session": "a session is asked for", "close": "its host is closed"}
 
 
 def report_of(runtime: Runtime, when: str, path: Path) -> str:
@@ -36,10 +38,29 @@ def report_of(runtime: Runtime, when: str, path: Path) -> str:
             if when == "run":
                 with heald.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), runtime) as session:
                     session.run("y", {"x": X})
+            if when in ("choose", "file", "pass", "handler", "session"):
+                use_part(runtime, when, path)
             error = ""
         except HealdError as raised:
             error = str(raised)
     return "\n".join([*(str(warning.message) for warning in caught), error])
+
+
+def use_part(runtime: Runtime, when: str, path: Path) -> None:
+    """Use the part of the plugin, which is called "broken"."""
+    model = graph(placeholder("x", (3,)), node("y", "Neg", "x"))
+    if when == "choose":
+        runtime.check()
+        assert runtime.host.work_queue
+    if when == "file":
+        heald.load(path, config=runtime, format="broken")
+    if when == "pass":
+        with heald.Session(model, runtime) as session:
+            session.run("y", {"x": X})
+    if when == "handler":
+        CoreRuntime(runtime.host).execute("Neg", X, handler="broken")
+    if when == "session":
+        heald.Session(model, runtime, target="broken://here")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -54,7 +75,8 @@ def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path
     assert lines, text
     assert plugin_id in lines[0]
     assert kind.remedy.format(id=plugin_id) in lines[0]
-    runtime = runtime if kind.when != "close" else Runtime(load_config({}))
+    others_work_there = kind.when not in ("close", "choose", "pass")
+    runtime = runtime if others_work_there else Runtime(load_config({}))
     with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), runtime) as session:
         assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
 

@@ -170,13 +170,14 @@ def _missing(parser: ArgumentParser, name: str) -> int:
 
 def _typed_error(error: Exception, plugin: str | None = None) -> HealdError:
     """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
-    from ..errors import HealdError, Internal, typed_error
+    from ..errors import HealdError, Internal, PluginError, describe_exception, typed_error
     from ..runtime.contract.command import CORE
 
     if isinstance(error, HealdError):
         return error
     fault = typed_error(error)
-    fault.__cause__ = error
     if isinstance(fault, Internal) and plugin not in (None, CORE):
-        fault.hint = f"this is a fault of plugin {plugin}: please report it to its authors"
+        fault = PluginError(describe_exception(error), plugin=plugin,
+                            hint=f"this is a fault of plugin {plugin}: please report it to its authors")
+    fault.__cause__ = error
     return fault

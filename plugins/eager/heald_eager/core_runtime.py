@@ -209,7 +209,7 @@ class CoreRuntime:
                 handles[i]._value = handles[i]._value.copy()
             function = linked.make_op(op.name)
             invocation = OpInvocation(op.name, handles, matched.attrs, donated, device, location, after, end)
-            with handler_guard(linked.name):
+            with handler_guard(linked.name, linked.handler):
                 returned = function(invocation)
             results = checked_results(returned, op, matched.attrs, linked.name)
         return results if end is None else [end.chain(results), *results]

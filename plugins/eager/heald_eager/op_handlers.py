@@ -32,6 +32,7 @@ from heald.errors import (
     display_text,
 )
 from heald.runtime.contract import NO_KERNEL, DeviceName
+from heald.runtime.support.fault_place import with_place
 
 from .attrs_text import attrs_text
 from .context import EagerContext
@@ -119,14 +120,15 @@ class LoggingOpHandler:
 
 
 @contextmanager
-def handler_guard(name: str) -> Iterator[None]:
-    """Turn an exception of a handler into PluginError. Errors of heald pass."""
+def handler_guard(name: str, handler: object = None) -> Iterator[None]:
+    """Turn an exception of a handler into PluginError with the line of its code. Errors of heald pass."""
     try:
         yield
     except HealdError:
         raise
     except Exception as error:
-        raise PluginError(f"the op handler '{name}' raised {describe_exception(error)}") from error
+        text = f"the op handler '{name}' raised {describe_exception(error)}"
+        raise PluginError(with_place(text, error, type(handler).__module__)) from error
 
 
 def _handle_text(handle: Any) -> str:
@@ -214,7 +216,7 @@ class LinkedHandler:
 
     def __init__(self, name: str, handler: OpHandler, fallback: LinkedHandler | None) -> None:
         self.name = name
-        self._handler = handler
+        self.handler = handler
         self._fallback = fallback
         self._functions: dict[str, OpFunction] = {}
 
@@ -222,8 +224,11 @@ class LinkedHandler:
         """The function of an op, made once. Raises Unimplemented when no handler of the chain supports the op."""
         function = self._functions.get(op)
         if function is None:
-            with handler_guard(self.name):
-                function = self._handler.make_op(op)
+            with handler_guard(self.name, self.handler):
+                function = self.handler.make_op(op)
+            if function is not None and not callable(function):
+                raise PluginError(f"make_op of the op handler '{self.name}' ({type(self.handler).__module__}) returned "
+                                  f"{type(function).__name__}, expected a function or None", op=op)
             if function is None and self._fallback is not None:
                 function = self._fallback.make_op(op)
             if function is None:

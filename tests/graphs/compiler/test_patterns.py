@@ -7,7 +7,7 @@ import pytest
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from harness.run_op import REGISTRIES
 from heald.api import Known, PassContext, Pattern, Rule, rewrite
-from heald.errors import InvalidArgument
+from heald.errors import PluginError
 from heald.graphs.compiler.pass_manager import NodeFacts
 
 X = placeholder("x", (2,))
@@ -97,10 +97,17 @@ def test_long_chains_come_to_an_end():
 def test_rules_that_undo_each_other_are_an_error():
     rules = [Rule("down", Pattern("Neg", "x"), Pattern("Abs", "x")),
              Rule("up", Pattern("Abs", "x"), Pattern("Neg", "x"))]
-    with pytest.raises(InvalidArgument, match="the rules down, up do not come to an end"):
+    with pytest.raises(PluginError, match="the rules 'down' and 'up' do not come to an end"):
         rewritten([X, node("y", "Neg", "x")], *rules)
 
 
+@pytest.mark.parametrize("others", [[], [Rule("simple", Pattern("Square", "x"), Pattern("Abs", "x"))]])
+def test_a_rule_whose_replacement_has_its_own_pattern_is_named_soon(others):
+    doubling = Rule("double", Pattern("Neg", "x"), Pattern("Neg", Pattern("Neg", "x")))
+    with pytest.raises(PluginError, match="the rule 'double' does not come to an end: [0-9,]{5,6} replacements"):
+        rewritten([X, node("s", "Square", "x"), node("y", "Neg", "s")], doubling, *others)
+
+
 def test_a_replacement_that_does_not_fit_its_op_is_an_error():
-    with pytest.raises(InvalidArgument, match="the replacement of rule 'cast' does not fit op Cast"):
+    with pytest.raises(PluginError, match="the replacement of rule 'cast' does not fit op Cast"):
         rewritten([X, node("y", "Neg", "x")], Rule("cast", Pattern("Neg", "x"), Pattern("Cast", "x")))

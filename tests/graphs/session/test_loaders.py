@@ -12,23 +12,27 @@ from types import SimpleNamespace
 import heald
 import numpy as np
 import pytest
+from builders.graphs import graph, node, placeholder
 from heald.cli import main
 from heald.errors import DataLoss, InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented
 from heald.graphs.plugin import heald_loaders
 from heald.graphs.session.graph_reader import read_graph
 from heald.runtime.contract.hookspecs import Contribution, LoaderRegistrar
-from heald.runtime.contract.loader import Description, LoaderEntry, LoadOptions
+from heald.runtime.contract.loader import Description, LoaderEntry, LoadOptions, SignatureDef, TensorInfo
 from heald.runtime.host.registries import Registries
 from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
 from heald.runtime.service import loading
 from heald.runtime.service.loading import open_file
 from heald.runtime.support.install import install_hint
+from heald.runtime.values.dtypes import named
+from heald.runtime.values.tensor import TensorMetadata
 from plugins_for_tests import plugin
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "data"
 FROZEN = DATA / "graphs" / "keras_tiny_cnn.pb"
 WITH_SCALE = {"plugins": {"load": [plugin("formats")]}}
+SOURCE = SimpleNamespace(describe=lambda: Description("x"), graph=lambda: None)
 WITHOUT_SAVED_MODELS = {"plugins": {"block": ["saved_model"]}}
 
 
@@ -51,7 +55,7 @@ def registries(**loaders: object) -> Registries:
     return table
 
 
-def loader(recognise=lambda path, head: True, open=lambda path, options: None):  # noqa: A002
+def loader(recognise=lambda path, head: True, open=lambda path, options: SOURCE):  # noqa: A002
     return SimpleNamespace(recognise=recognise, open=open)
 
 
@@ -95,7 +99,7 @@ def test_state_that_cannot_be_read_is_an_error_of_each_step_that_needs_it(scale:
 
 
 def test_two_loaders_that_claim_a_file_are_named_and_either_may_be_chosen(scale: Path) -> None:
-    table = {"one": loader(), "two": loader(open=lambda path, options: options)}
+    table = {"one": loader(), "two": loader()}
     with pytest.raises(InvalidArgument, match=r"'one' of plugin tests and loader 'two' of plugin tests.*"
                        r"format='one' or format='two'"):
         open_with_loaders(scale, **table)
@@ -185,6 +189,61 @@ def test_a_source_that_breaks_its_contract_is_named(scale: Path) -> None:
     source.describe, source.signatures = (lambda: Description("x", signature="s")), {}
     with pytest.raises(PluginError, match="describes the signature 's'"):
         open_with_loaders(scale, x=loader(open=lambda path, options: source)).chosen_signature()
+
+
+@pytest.mark.parametrize("source", [None, "text", SimpleNamespace(graph=print), SimpleNamespace(describe=print)])
+def test_a_loader_whose_open_returns_no_source_is_named(scale: Path, source: object) -> None:
+    kind = type(source).__name__
+    with pytest.raises(PluginError, match=f"loader 'x' of plugin tests: open of .* returned {kind}, expected a Source"):
+        open_with_loaders(scale, x=loader(open=lambda path, options: source))
+
+
+def test_a_loader_that_recognises_with_none_is_named(scale: Path) -> None:
+    with pytest.raises(PluginError, match="loader 'x' of plugin tests: recognise of .* returned NoneType, expected bo"):
+        open_with_loaders(scale, x=loader(recognise=lambda path, head: None))
+
+
+@pytest.mark.parametrize(("signatures", "match"), [
+    ({"s": "text"}, "signatures of .* returned for 's' str, expected SignatureDef"),
+    ({3: SignatureDef("s", {}, {})}, "signatures of .* returned for 3 SignatureDef"),
+    ({"s": SignatureDef("s", [], {})}, "signatures of .* returned for the inputs or outputs of 's' list, expected Map"),
+    ({"s": SignatureDef("s", {"x": "x:0"}, {})}, "signatures of .* returned for 'x' of 's' str, expected TensorInfo"),
+])
+def test_a_signature_of_another_type_is_named(scale: Path, signatures: object, match: str) -> None:
+    source = SimpleNamespace(describe=lambda: Description("x"), graph=lambda: None, signatures=signatures)
+    with pytest.raises(PluginError, match=match):
+        open_with_loaders(scale, x=loader(open=lambda path, options: source)).chosen_signature()
+
+
+@pytest.mark.parametrize(("tensor", "dtype", "match"), [
+    ("gone:0", "float32", "the tensor 'gone:0', whose node is not in the graph"),
+    ("y:3", "float32", "the tensor 'y:3', and its node has 1 outputs"),
+    ("y:0", "int32", "the tensor 'y:0', which is float32, declared as int32"),
+])
+def test_a_signature_that_does_not_fit_the_graph_is_found_at_load(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, tensor: str, dtype: str, match: str
+) -> None:
+    model = graph(placeholder("x", (2,)), node("y", "Neg", "x"))
+    fitting = {"x": TensorInfo("x:0", TensorMetadata(named("float32"), (2,)))}
+    signatures = {"s": SignatureDef("s", fitting, {"y": TensorInfo(tensor, TensorMetadata(named(dtype), (2,)))})}
+    source = SimpleNamespace(describe=lambda: Description("x"), graph=lambda: model, signatures=signatures,
+                             initial_state=tuple)
+    entry = LoaderEntry("lying", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
+    monkeypatch.setitem(heald.default_host().registries.loaders, "lying", entry)
+    with pytest.raises(PluginError, match=f"loader 'lying' of plugin tests: signature 's' of .*{match}"):
+        heald.load(scale, format="lying")
+
+
+def test_the_only_signature_of_a_source_is_the_default(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meta = TensorMetadata(named("float32"), (2,))
+    signature = SignatureDef("s", {"a": TensorInfo("x:0", meta)}, {"b": TensorInfo("y:0", meta)})
+    source = SimpleNamespace(describe=lambda: Description("x"), initial_state=tuple, signatures={"s": signature},
+                             graph=lambda: graph(placeholder("x", (2,)), node("y", "Neg", "x")))
+    entry = LoaderEntry("single", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
+    monkeypatch.setitem(heald.default_host().registries.loaders, "single", entry)
+    model = heald.load(scale, format="single")
+    assert (list(model.inputs), list(model.outputs)) == (["a"], ["b"])
+    assert model(a=np.float32([1, 2])).tolist() == [-1, -2]
 
 
 def test_an_object_that_is_no_loader_is_refused() -> None:

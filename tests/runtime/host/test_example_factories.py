@@ -12,7 +12,9 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
+from heald.cli import main
 from heald.errors import PluginError
+from heald.runtime.service import runtime as runtime_module
 from heald.runtime.service.runtime import Runtime, load_config
 
 PLUGIN = """
@@ -94,5 +96,20 @@ def heald_allocators(registry):
     registry.add("broken", {factory!r})
 """, "utf-8")
     config: dict[str, Any] = {"plugins": {"load": [str(path)]}, "allocator": {"name": "broken"}}
-    with pytest.raises(PluginError, match="the factory of allocator 'broken' raised"):
-        Runtime(load_config(config, environ={}))
+    with pytest.raises(PluginError, match="the factory of allocator 'broken' of plugin .* raised"):
+        Runtime(load_config(config, environ={})).check()
+
+
+def test_config_may_name_an_allocator_of_a_plugin_that_the_command_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runtime_module, "process_scope", runtime_module.ProcessScope())
+    model, config = tmp_path / "model.pb", tmp_path / "pages.toml"
+    heald.graphdef.dump(graph(placeholder("x", (2,)), node("y", "Neg", "x")), model)
+    config.write_text("[allocator]\nname = 'pages'\n")
+    command = ["run", str(model), "--input", "x=[1, 2]", "--json", "--config", str(config)]
+    assert main(command) == 1
+    assert "no allocator is called 'pages'" in capsys.readouterr().err
+    monkeypatch.setattr(runtime_module, "process_scope", runtime_module.ProcessScope())
+    assert main([*command, "--plugin", str(EXAMPLES / "page_allocator.py")]) == 0
+    assert "-1" in capsys.readouterr().out

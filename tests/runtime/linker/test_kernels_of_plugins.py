@@ -475,7 +475,7 @@ def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
     path = tmp_path / "losing.py"
     path.write_text(FOLDING.replace("NAMED", "False"))
     session = heald.Session(graph(placeholder("x", (2,)), node("b", "Neg", "x")), {"plugins": {"load": [str(path)]}})
-    with pytest.raises(InvalidArgument, match="pass 'lose' of plugin losing lost the node 'b'") as caught:
+    with pytest.raises(PluginError, match="pass 'lose' of plugin losing lost the node 'b'") as caught:
         session.run("b", {"x": [1, 1]})
     assert "context.kept" in caught.value.hint
 

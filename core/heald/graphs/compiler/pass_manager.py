@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from contextlib import nullcontext
 
-from ...errors import HealdError, InvalidArgument
+from ...errors import HealdError, PluginError, describe_exception
 from ...runtime.contract.device import load_callable
 from ...runtime.contract.graph_pass import GraphPass, PassContext
 from ...runtime.contract.host_kernel import CORE_PLUGIN
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.placement import Assignment, Placement
 from ...runtime.contract.structural import CONST, CONTROL_FLOW, MUST_FEED, NO_KERNEL
-from ...runtime.support.plugin_guard import plugin_guard
+from ...runtime.support.fault_place import is_raised_by
 from ...runtime.values.tensor import TensorMetadata, ValueInfo, info
 from ..graph.graph import Graph, Node, topological_order, verify
 from .infer_node import fed_metadata, infer_node
@@ -25,22 +24,54 @@ Fold = Callable[[Resolved, Sequence[ValueInfo], tuple[ValueInfo, ...]], tuple[Va
 def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
     """Yield the name of each pass, and the graph after it.
 
-    Raises PluginError for a plugin's pass that fails, and the error of core's own pass. Raises InvalidArgument for a
-    pass that returns no graph, loses a kept node, or returns a malformed graph.
+    Raises PluginError for a plugin's pass that fails, that returns no graph, loses a kept node, or returns a malformed
+    graph. Raises the error of core's own pass, and an error of heald that a plugin's pass raises itself.
     """
     for entry in passes:
-        who = f"pass '{entry.name}' of plugin {entry.plugin}"
         before = graph
-        with nullcontext() if entry.plugin == CORE_PLUGIN else plugin_guard(who):
-            graph = load_callable(entry.function)(before, context)
-        if not isinstance(graph, Graph):
-            raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")
-        for name in sorted(context.kept - graph.nodes.keys()):
-            raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name,
-                                  hint="a pass keeps all nodes that `context.kept` names")
+        graph = _run_pass(entry, before, context)
         if graph is not before:
-            verify(graph)
+            _check_result(entry, graph, context)
         yield entry.name, graph
+
+
+def _run_pass(entry: GraphPass, graph: Graph, context: PassContext) -> Graph:
+    try:
+        changed: Graph = load_callable(entry.function)(graph, context)
+    except (Exception, SystemExit) as error:  # a plugin may raise anything
+        if entry.plugin == CORE_PLUGIN or (isinstance(error, HealdError) and is_raised_by(error, _module_of(entry))):
+            raise
+        raise PluginError(f"{_who(entry)} raised {' '.join(describe_exception(error).split())}", plugin=entry.plugin,
+                          hint=_remedy(entry)) from error
+    return changed
+
+
+def _check_result(entry: GraphPass, graph: Graph, context: PassContext) -> None:
+    """Raises PluginError for a result that breaks the contract of passes."""
+    if not isinstance(graph, Graph):
+        raise PluginError(f"{_who(entry)} returned {type(graph).__name__}, not a Graph", plugin=entry.plugin,
+                          hint=_remedy(entry))
+    for name in sorted(context.kept - graph.nodes.keys()):
+        raise PluginError(f"{_who(entry)} lost the node '{name}', which is fed, fetched or run", node=name,
+                          plugin=entry.plugin, hint="a pass keeps all nodes that `context.kept` names")
+    try:
+        verify(graph)
+    except HealdError as error:
+        raise PluginError(f"{_who(entry)} returned a malformed graph: {error.message}", node=error.node, op=error.op,
+                          plugin=entry.plugin, hint=_remedy(entry)) from error
+
+
+def _who(entry: GraphPass) -> str:
+    return f"pass '{entry.name}' of plugin {entry.plugin}"
+
+
+def _remedy(entry: GraphPass) -> str:
+    return f"report it to the authors of plugin {entry.plugin}; [passes] disable = ['{entry.name}'] leaves it out"
+
+
+def _module_of(entry: GraphPass) -> str:
+    function = entry.function
+    return function.partition(":")[0] if isinstance(function, str) else getattr(function, "__module__", "") or ""
 
 
 def has_node(graph: Graph, node: Node) -> bool:

@@ -10,12 +10,13 @@ place and control edges.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...errors import HealdError, InvalidArgument
+from ...errors import HealdError, PluginError
 from ...runtime.contract.graph_pass import PassContext
 from ...runtime.contract.structural import CONST
 from ...runtime.support.records import NamedTuple
@@ -25,6 +26,7 @@ from ..graph.rewriting import constant, new_name, placed_like
 
 Array = np.ndarray[Any, Any]
 _MOST_REWRITING_ROUNDS = 1000  # a table whose rules undo each other never comes to an end
+_MOST_REPLACEMENTS, _MOST_REPLACEMENTS_PER_NODE = 1000, 100  # a rule that matches its own result may double the graph
 
 
 class Pattern:
@@ -116,18 +118,32 @@ class Match:
 def rewrite(graph: Graph, context: PassContext, rules: tuple[Rule, ...]) -> Graph:
     """The graph after the rules, until none applies. Of several rules for a node the first applies.
 
-    Raises InvalidArgument for a replacement that does not fit its op, and for rules that undo each other.
+    Raises PluginError for a replacement that does not fit its op, and for rules that do not come to an end.
     """
     roots = {op for rule in rules for op in rule.pattern.ops}
+    most_replacements = _MOST_REPLACEMENTS + _MOST_REPLACEMENTS_PER_NODE * len(graph.nodes)
+    total, recent = 0, deque[Counter[str]](maxlen=len(rules) + 1)  # replacements: all, and of the last rounds
     for _ in range(_MOST_REWRITING_ROUNDS):
         if not any(node.op in roots for node in graph):
             return graph
-        after = _Round(graph, context).apply_rules(rules)
+        current_round = _Round(graph, context)
+        after = current_round.apply_rules(rules)
         if after is graph:
             return graph
         graph = after
-    raise InvalidArgument(f"the rules {', '.join(rule.name for rule in rules)} do not come to an end",
-                          hint="a replacement must not match a rule that leads back to it")
+        recent.append(current_round.counts)
+        total += current_round.counts.total()
+        if total > most_replacements:
+            break
+    raise _endless_error(sum(recent, Counter()), total)
+
+
+def _endless_error(counts: Counter[str], total: int) -> PluginError:
+    """Return the error of rules that do not end. `counts`: the replacements of the last rounds, by rule."""
+    names = " and ".join(f"'{name}'" for name in sorted(counts))
+    rules, do = ("rules", "do") if len(counts) > 1 else ("rule", "does")
+    return PluginError(f"the {rules} {names} {do} not come to an end: {total:,} replacements so far",
+                       hint="a replacement must not match a rule that leads back to it")
 
 
 class _Facts:
@@ -226,6 +242,7 @@ class _Round:
         self._gone: set[str] = set()
         self._new: list[Node] = []
         self._instead: dict[Input, Input] = {}
+        self.counts: Counter[str] = Counter()  # replacements by rule
 
     def apply_rules(self, rules: tuple[Rule, ...]) -> Graph:
         graph = self._facts.graph
@@ -243,6 +260,7 @@ class _Round:
         return graph.replace(nodes=nodes, without=self._gone)
 
     def _replace(self, rule: Rule, match: Match) -> None:
+        self.counts[rule.name] += 1
         self._used.update(node.name for node in (match.root, *match.inner))
         self._gone.update(node.name for node in match.inner)
         if isinstance(rule.replacement, str):
@@ -279,8 +297,8 @@ class _Round:
             node = placed_like(Node(name, op.name, inputs, controls=root.controls if is_root else (),
                                     attrs=shared_attrs | attrs), root)
         if self._context.resolve(node) is None:
-            raise InvalidArgument(f"the replacement of rule '{rule.name}' does not fit op {node.op}", node=name,
-                                  op=node.op, hint="give its attributes in the rule")
+            raise PluginError(f"the replacement of rule '{rule.name}' does not fit op {node.op}", node=name,
+                              op=node.op, hint="give its attributes in the rule")
         self._new.append(node)
         return Input(name)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import HealdError, HealdWarning, NotFound, boundary
+from ...errors import HealdError, HealdWarning, NotFound, PluginError, boundary
 from ...runtime.contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ...runtime.contract.placement import Placement
 from ...runtime.executor.step import RunOptions
 from ...runtime.service.arguments import inputs_in_order, take_options
-from ...runtime.service.loading import open_file
+from ...runtime.service.loading import OpenedFile, open_file
 from ...runtime.service.runtime import runtime
 from ...runtime.values.tensor import TensorMetadata
 from ..compiler.default_outputs import default_outputs
@@ -134,12 +134,18 @@ def load_graph(
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
     opened = open_file(file, options, registries, form)
     default_signature = opened.chosen_signature()
-    if default_signature is None and outputs is None and opened.description.signatures:
-        raise _several_signatures_error(opened.description.signatures)
+    names = opened.description.signatures or (opened.signatures if hasattr(opened.source, "graph") else ())
+    if default_signature is None and outputs is None and names:
+        raise _several_signatures_error(names)
     session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
                       readable_folders=opened.readable_folders())
+    checked = {name: _checked_signature(session, name, loaded, opened) for name, loaded in opened.signatures.items()}
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
-                  for name, loaded in opened.signatures.items()}
+                  for name, loaded in checked.items()}
+    if default_signature is not None and outputs is None:
+        chosen = opened.description.signature or next(iter(checked))
+        if isinstance(error := checked[chosen], HealdError):
+            raise error
     if default_signature is not None and inputs is None and outputs is None:
         return Model(session, default_signature.inputs, default_signature.outputs, signatures, opened.source)
     return Model(session, *_tensor_infos(session, *_tensors(session, default_signature, inputs, outputs)), signatures,
@@ -150,6 +156,36 @@ def _several_signatures_error(signatures: Collection[str]) -> NotFound:
     names = ", ".join([*signatures][:MOST_NAMES]) + (", ..." if len(signatures) > MOST_NAMES else "")
     return NotFound(f"the model has {len(signatures)} signatures, and none is the default: {names}",
                     hint=f"choose one: signature={next(iter(signatures))!r}")
+
+
+def _checked_signature(
+    session: Session, name: str, loaded: SignatureDef | HealdError, opened: OpenedFile,
+) -> SignatureDef | HealdError:
+    """Return the signature, or the error in its place when it names a tensor that the graph does not have, or has with
+    another type. Nodes whose op is not known are not looked at."""
+    if isinstance(loaded, HealdError):
+        return loaded
+    for part, info in (*loaded.inputs.items(), *loaded.outputs.items()):
+        why = _misfit(session, info)
+        if why is not None:
+            return PluginError(f"{opened.entry}: signature '{name}' of '{opened.file}' has '{part}' as the tensor "
+                               f"'{info.tensor}', {why}", plugin=opened.entry.plugin)
+    return loaded
+
+
+def _misfit(session: Session, info: TensorInfo) -> str | None:
+    """Return why a tensor of a signature does not fit the graph, or None."""
+    name, _, index = info.tensor.partition(":")
+    entry = session.nodes.get(name)
+    if entry is None:
+        return "whose node is not in the graph"
+    if not isinstance(entry, Resolved) or not (index or "0").isdecimal():
+        return None
+    tensors = entry.output_tensors
+    if int(index or 0) >= len(tensors):
+        return f"and its node has {len(tensors)} outputs"
+    dtype = tensors[int(index or 0)].dtype
+    return None if dtype == info.meta.dtype else f"which is {dtype.name}, declared as {info.meta.dtype.name}"
 
 
 def _signature(session: Session, loaded: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:

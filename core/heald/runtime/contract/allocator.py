@@ -7,6 +7,7 @@ arrays over buffers; their owners deallocate nothing.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -38,14 +39,17 @@ class AllocatorStats(NamedTuple):
 class HostAllocator(Protocol):
     """Allocates and takes back host buffers. Any thread may call any method."""
 
+    @abstractmethod
     def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Any:
         """Return a writable uint8 array of `nbytes` elements that starts at a multiple of `alignment`, a power of two.
         Raises ResourceExhausted when there is no memory or a limit would be passed."""
 
+    @abstractmethod
     def deallocate(self, buffer: Any) -> None:
         """Take back an array that `allocate` returned. The caller must not read or write any array over it afterwards.
         A second call for one buffer does nothing."""
 
+    @abstractmethod
     def stats(self) -> AllocatorStats:
         """The current figures."""
 

@@ -6,6 +6,7 @@ with. The object of a loader has the two methods of `Loader`; `recognise` runs f
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -119,12 +120,14 @@ class Source(Protocol):
 class Loader(Protocol):
     """A file format. Both methods may be called from several threads at once."""
 
+    @abstractmethod
     def recognise(self, path: Path, head: bytes, /) -> bool:
         """Return True for a file of this format; must be light.
 
         `head` is the first 4096 bytes of the file, or b"" for a folder, whose listing is at `path.iterdir()`.
         """
 
+    @abstractmethod
     def open(self, path: Path, options: LoadOptions, /) -> Source:
         """Return the Source of a recognised file. Raises an error of `heald.errors` for a file that cannot be read."""
 

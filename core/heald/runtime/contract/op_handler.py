@@ -7,6 +7,7 @@ functions. The last handler of a chain is a device's.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +56,7 @@ OpFunction = Callable[[OpInvocation], Sequence[Handle]]  # returns a TensorHandl
 class OpHandler(Protocol):
     """Executes ops. Any thread may call."""
 
+    @abstractmethod
     def make_op(self, op: str) -> OpFunction | None:
         """Return the function that executes calls of this op, or None for an op that is left to the fallback.
 

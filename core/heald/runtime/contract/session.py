@@ -5,6 +5,7 @@ The prefix is the part of the target before "://": "ray" of "ray://head:10001". 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ class SessionInterface(Protocol):
     Graphs are of the type `heald.Graph`. Every method raises errors of `heald.errors`.
     """
 
+    @abstractmethod
     def run(
         self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
         options: Any = None, metadata: Any = None,
@@ -29,6 +31,7 @@ class SessionInterface(Protocol):
         """Return the fetched tensors as NumPy arrays, in the structure of `fetches`. `options` are a
         `heald.RunOptions`, `metadata` is a `heald.RunMetadata`."""
 
+    @abstractmethod
     def make_callable(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = (), *,
         connections: Mapping[str, str] = ...,
@@ -38,34 +41,44 @@ class SessionInterface(Protocol):
         `connections`: tensors that are replaced within the step, and the tensor in the place of each.
         """
 
+    @abstractmethod
     def extend(self, graph: Any) -> None:
         """Add the nodes and functions of a graph."""
 
+    @abstractmethod
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Drop the state in these containers, by default in the one without a name."""
 
+    @abstractmethod
     def partial_run_setup(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
         """Start a step that is fed and fetched in several calls. Return its handle."""
 
+    @abstractmethod
     def partial_run(self, handle: str, fetches: Any, feeds: Mapping[str, Any] | None = None) -> Any:
         """Feed and fetch a part of a partial run."""
 
+    @abstractmethod
     def placement(self) -> Mapping[str, Any]:
         """Return the assignment of each node to a device, by name."""
 
+    @abstractmethod
     def partitions(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> Mapping[str, Any]:
         """Return the graphs of a step's partitions, by the full names of their devices."""
 
+    @abstractmethod
     def client_graph(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = (), *, convention: str = "call_frame",
     ) -> Any:
         """Return the graph of a step after pruning."""
 
+    @abstractmethod
     def close(self) -> None:
         """End the session. A second call does nothing."""
 
+    @abstractmethod
     def __enter__(self) -> Any: ...
 
+    @abstractmethod
     def __exit__(self, *exc: object) -> None: ...
 
 

@@ -7,6 +7,7 @@ exception that leaves a task has no receiver: it is a fault, which the queue rep
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -47,10 +48,12 @@ class ConcurrentWorkQueue(Protocol):
     """
 
     @property
+    @abstractmethod
     def parallelism_level(self) -> int:
         """The number of non-blocking tasks that run at a time. Kernels that split their work divide it by this
         number."""
 
+    @abstractmethod
     def add_task(self, task: Task, /) -> None:
         """Run a non-blocking task at some later time.
 
@@ -58,6 +61,7 @@ class ConcurrentWorkQueue(Protocol):
         ResourceExhausted when the system starts no thread for the task.
         """
 
+    @abstractmethod
     def add_blocking_task(self, task: Task, /, allow_queuing: bool) -> bool:
         """Run a task that may block, apart from the non-blocking tasks where the queue has threads for that.
 
@@ -66,6 +70,7 @@ class ConcurrentWorkQueue(Protocol):
         of False says that the task cannot start now and was not taken.
         """
 
+    @abstractmethod
     def await_values(self, values: Iterable[AsyncValue], /, timeout: float | None = None) -> bool:
         """Block until all values are available. Returns False when a value is still pending after `timeout` seconds.
 
@@ -73,12 +78,14 @@ class ConcurrentWorkQueue(Protocol):
         the main thread within a second. Raises FailedPrecondition when a task of this queue calls it.
         """
 
+    @abstractmethod
     def quiesce(self, timeout: float | None = None) -> bool:
         """Block until no task is queued or running. Returns False when one still is after `timeout` seconds.
 
         Tests call this method, and processes before they end. In all else it is like `await_values`.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Drop the tasks that have not started, and end the threads.
 

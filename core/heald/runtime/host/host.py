@@ -84,7 +84,8 @@ class Host(DeviceSet):
         work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}), output: TextIO | None = None,
     ) -> None:
         super().__init__(registries, order)
-        self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
+        self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit,
+                                                        registries.owner_of("allocator", allocator))
                                          if isinstance(allocator, str) else allocator)
         self.memory = HostMemory(self.allocator, share_or_bytes(memory, available_memory, "[limits] memory"))
         self.most_nested_calls = nested_calls
@@ -115,8 +116,12 @@ class Host(DeviceSet):
             return queue
         with self._lock:
             if not self._queues:
-                self._queues.append(make_work_queue(self.registries.work_queues, self._queue_config))
+                self._queues.append(self._make_queue(self._queue_config, "work_queue"))
             return self._queues[0]
+
+    def _make_queue(self, config: WorkQueueConfig, section: str) -> ConcurrentWorkQueue:
+        registries = self.registries
+        return make_work_queue(registries.work_queues, config, section, registries.owner_of("work queue", config.name))
 
     def workers(self, name: str) -> Workers:
         """The workers of the queue that [work_queues.NAME] describes. The queue is made when first asked for.
@@ -133,7 +138,7 @@ class Host(DeviceSet):
             raise _no_queue(name, self._named_configs)
         with self._lock:
             if name not in self._named:
-                queue = make_work_queue(self.registries.work_queues, config, f"work_queues.{name}")
+                queue = self._make_queue(config, f"work_queues.{name}")
                 self._named[name] = QueueWorkers(queue)
             return self._named[name]
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PluginError
 from ..contract import structural
-from ..contract.device import DeviceTypeRegistry
+from ..contract.device import DeviceTypeRegistry, load_callable
 from ..contract.host_kernel import CORE_PLUGIN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.op_registry import OpRegistry
+from ..support.plugin_guard import plugin_guard
 from . import allocators, work_queues
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ class Registries:
         from ..contract.loader import LoaderEntry
 
         return {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", CORE_PLUGIN)}
+
+    def owner_of(self, kind: str, name: str) -> str | None:
+        """The plugin that registered the "allocator", "work queue" or other part of this name; None for core's."""
+        return self._owners.get((kind, name))
+
+    def check_factories(self, queues: Iterable[str], handlers: Iterable[str]) -> None:
+        """Import the factories that config names. Raises PluginError for one that cannot be imported.
+
+        A queue or handler is made when a run first asks for it; its name is checked before that.
+        """
+        handler_factories = {name: entry.factory for name, entry in self.op_handlers.items()}
+        for kind, factories, names in (("work queue", self.work_queues, queues),
+                                       ("op handler", handler_factories, handlers)):
+            for name in names:
+                owner = self._owners.get((kind, name))
+                if owner not in (None, CORE_PLUGIN):
+                    with plugin_guard(f"the factory of {kind} '{name}' of plugin {owner}"):
+                        load_callable(factories[name])
 
     def add(self, brought: Contribution) -> None:
         """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""

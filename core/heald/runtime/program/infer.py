@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import HealdError, InvalidArgument, PluginError, describe_exception
 from ..contract.op import Attrs, MetadataRule, OpDef, infer
 from ..contract.op_registry import OpRegistry
+from ..support.fault_place import with_innermost_place
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import TensorMetadata, ValueInfo, are_compatible, constant_info
 from .host_program import CONSTANT, COPY, EVENT, Call, ProgramFunction, meta_of
@@ -36,9 +37,10 @@ def infer_outputs(
     except HealdError as error:
         raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with node and op
     except Exception as error:
-        raise PluginError(f"the metadata function of {op.name} raised {describe_exception(error)}", node=node,
-                          op=op.name, hint=f"report it to the plugin that brings {op.name}: "
-                                           f"'heald ops {op.name}' names it") from error
+        text = f"the metadata function of {op.name} raised {describe_exception(error)}"
+        raise PluginError(with_innermost_place(text, error), node=node, op=op.name,
+                          hint=f"report it to the plugin that brings {op.name}: "
+                               f"'heald ops {op.name}' names it") from error
 
 
 def infer_registers(

@@ -32,6 +32,7 @@ from ..contract.loader import (
     LoadOptions,
     SignatureDef,
     Source,
+    TensorInfo,
 )
 from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
@@ -40,6 +41,7 @@ from ..support import file_kinds, mapped_file
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
 from ..support.records import record
+from ..values.tensor import TensorMetadata
 from .model_place import SAVED_MODEL_FILES, LocatedModel, graph_of_checkpoint, locate_model
 
 if TYPE_CHECKING:
@@ -64,11 +66,22 @@ class OpenedFile:
 
     @cached_property
     def description(self) -> Description:
-        return self.call_source("describe", self.source.describe, Description)
+        description = self.call_source("describe", self.source.describe, Description)
+        for field in ("inputs", "outputs", "signatures"):
+            side = getattr(description, field)
+            if not isinstance(side, Mapping):
+                raise self._misfit("describe", f"a Description whose {field} are", side, "Mapping")
+        for name, meta in (*description.inputs.items(), *description.outputs.items()):
+            if not isinstance(meta, TensorMetadata):
+                raise self._misfit("describe", f"for '{name}'", meta, "TensorMetadata")
+        return description
 
     @property
     def signatures(self) -> Mapping[str, SignatureDef | HealdError]:
-        return self.call_source("signatures", lambda: self.source.signatures, Mapping)
+        signatures = self.call_source("signatures", lambda: self.source.signatures, Mapping)
+        for name, signature in signatures.items():
+            self._check_signature(name, signature)
+        return signatures
 
     def program(self) -> ProgramDef:
         """Raises InvalidArgument for a file of a graph."""
@@ -81,6 +94,9 @@ class OpenedFile:
 
     def initial_state(self) -> tuple[Initializer, ...]:
         initializers = self.call_source("initial_state", lambda: tuple(self.source.initial_state()), tuple)
+        for initializer in initializers:
+            if not isinstance(initializer, Initializer):
+                raise self._misfit("initial_state", "an item that is", initializer, "Initializer")
         return tuple(initializer._replace(values=partial(self.call_source, "values", initializer.values, Mapping))
                      for initializer in initializers)
 
@@ -89,11 +105,13 @@ class OpenedFile:
         return self.call_source("readable_folders", lambda: tuple(getattr(self.source, "readable_folders", ())), tuple)
 
     def chosen_signature(self) -> SignatureDef | None:
-        """The signature that the caller asked for, or the format's default; None for a format without signatures.
+        """The signature that the caller asked for, or the format's default, or the only one; None without such.
 
         Raises the error of a signature that cannot be run.
         """
         name = self.description.signature
+        if name is None and not self.description.signatures and hasattr(self.source, "graph"):
+            name = next(iter(self.signatures)) if len(self.signatures) == 1 else None
         if name is None:
             return None
         signature = self.signatures.get(name)
@@ -103,13 +121,31 @@ class OpenedFile:
             raise PluginError(f"{self.entry} describes the signature '{name}' of '{self.file}' and does not have it")
         return signature
 
+    def _check_signature(self, name: object, signature: object) -> None:
+        """Raises PluginError for an entry of `signatures` that is no signature of named tensors."""
+        if isinstance(signature, HealdError):
+            return
+        if not isinstance(name, str) or not isinstance(signature, SignatureDef):
+            raise self._misfit("signatures", f"for {name!r}", signature, "SignatureDef or an error of heald.errors")
+        for side in (signature.inputs, signature.outputs):
+            if not isinstance(side, Mapping):
+                raise self._misfit("signatures", f"for the inputs or outputs of '{name}'", side, "Mapping")
+            for tensor_name, info in side.items():
+                if not (isinstance(info, TensorInfo) and isinstance(info.tensor, str)
+                        and isinstance(info.meta, TensorMetadata)):
+                    raise self._misfit("signatures", f"for '{tensor_name}' of '{name}'", info, "TensorInfo")
+
+    def _misfit(self, method: str, what: str, product: object, expected: str) -> PluginError:
+        return PluginError(f"{self.entry}: {method} of '{self.file}' returned {what} {type(product).__name__}, "
+                           f"expected {expected}", plugin=self.entry.plugin)
+
     def call_source(self, method: str, function: Callable[[], T], kind: type) -> T:
         """Call a method of the Source, and return its result. Raises PluginError for another type than `kind`."""
         with _loader_code(self.entry, method, self.file):
             product = function()
         if not isinstance(product, kind):
             raise PluginError(f"{self.entry}: {method} of '{self.file}' returned {type(product).__name__}, "
-                              f"expected {kind.__name__}")
+                              f"expected {kind.__name__}", plugin=self.entry.plugin)
         return product
 
 
@@ -123,7 +159,18 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
                       else _locate_for(_entry_of_format(form, registries), path))
     loader = _load_entry(entry, path)
     with _loader_code(entry, "open", located.path):
-        return OpenedFile(located.path, entry, loader.open(located.path, options), located.unpacked)
+        source = loader.open(located.path, options)
+    _check_source(source, entry, located.path)
+    return OpenedFile(located.path, entry, source, located.unpacked)
+
+
+def _check_source(source: object, entry: LoaderEntry, path: Path) -> None:
+    """Raises PluginError for an object that is no Source."""
+    has_content = callable(getattr(source, "graph", None)) or callable(getattr(source, "program", None))
+    if not has_content or not callable(getattr(source, "describe", None)):
+        raise PluginError(f"{entry}: open of '{path}' returned {type(source).__name__}, expected a Source",
+                          plugin=entry.plugin, hint="a Source has describe(), initial_state(), signatures, and graph() "
+                                                    "or program()")
 
 
 def is_recognised(path: Path, head: bytes, registries: Registries) -> bool:
@@ -179,7 +226,11 @@ def _only_entry(path: Path, head: bytes, registries: Registries) -> LoaderEntry 
 def _recognises(entry: LoaderEntry, path: Path, head: bytes) -> bool:
     loader = _load_entry(entry, path)
     with _loader_code(entry, "recognise", path):
-        return bool(loader.recognise(path, head))
+        answer = loader.recognise(path, head)
+    if answer is None:
+        raise PluginError(f"{entry}: recognise of '{path}' returned NoneType, expected bool", plugin=entry.plugin,
+                          hint="return False for a file of another format")
+    return bool(answer)
 
 
 def _located(path: Path, head: bytes) -> LocatedModel:
@@ -241,5 +292,6 @@ def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         typed: HealdError = Internal("") if isinstance(error, SystemExit) else typed_error(error)
         if isinstance(typed, Internal) and entry.plugin != CORE_PLUGIN:
-            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}")
+            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}",
+                                plugin=entry.plugin)
         raise typed from error

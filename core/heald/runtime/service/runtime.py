@@ -16,6 +16,7 @@ from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..discovery.discovery import PluginRecord, Plugins
 from ..host.device_record import DeviceRecord
 from ..host.host import Host
+from ..host.registries import Registries
 from ..support.fork_safety import inherited
 
 
@@ -64,7 +65,8 @@ class Runtime:
 
     `distributions`: load the plugins of these alone, until `load_others`.
 
-    Plugins and config are compared by `check`, once all plugins are there.
+    Plugins and config are compared by `check`, once all plugins are there. The host is made after that, at its first
+    use, so that config may name an allocator of a plugin that is registered before.
     """
 
     def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
@@ -73,13 +75,27 @@ class Runtime:
         if not self._has_all and self.plugins.usable_config() is not config:  # another plugin may have the part
             self.plugins.load()
             self._has_all = True
-        self.config = config = self.plugins.usable_config()
+        self.config = self.plugins.usable_config()
         self._is_checked = False
         self.apart: dict[str, list[DeviceRecord]] = {}  # by device type: the devices that another process has scanned
-        self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
-                         config.allocator.limit, config.work_queue, config.debug,
-                         memory=config.limits.memory, nested_calls=config.limits.nested_calls, files=config.files,
-                         work_queues=config.work_queues)
+        self._hosts: list[Host] = []  # at most one
+
+    @property
+    def host(self) -> Host:
+        """The host over the plugins. Raises NotFound for the name of an allocator that no plugin registers."""
+        for host in self._hosts:
+            return host
+        with process_scope.lock:
+            if not self._hosts:
+                self.config = self.plugins.usable_config()
+                self._hosts.append(self._make_host(self.config))
+            return self._hosts[0]
+
+    def _make_host(self, config: Config) -> Host:
+        return Host(self.plugins.registries, config.placement.order, config.allocator.name,
+                    config.allocator.limit, config.work_queue, config.debug, memory=config.limits.memory,
+                    nested_calls=config.limits.nested_calls, files=config.files,
+                    work_queues=config.work_queues)
 
     def load_others(self) -> None:
         """Load the plugins that were left out."""
@@ -93,7 +109,17 @@ class Runtime:
         """Warn and raise as `Plugins.check`, once, and not before all plugins are loaded."""
         if self._has_all and not self._is_checked:
             self.plugins.check()
+            self._check_parts(self.host.registries)  # making the host tells of a name in config without an allocator
             self._is_checked = True
+
+
+    def _check_parts(self, registries: Registries) -> None:
+        """Raises PluginError for a work queue or op handler in config whose factory cannot be imported."""
+        config = self.config
+        handler = config.eager.handler
+        registries.check_factories(
+            [config.work_queue.name, *(queue.name for queue in config.work_queues.values())],
+            [handler] if isinstance(handler, str) else handler)
 
 
 class ProcessScope:

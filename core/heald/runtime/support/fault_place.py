@@ -16,6 +16,18 @@ def raised_at(error: BaseException, module: str) -> str | None:
     return position
 
 
+def with_innermost_place(text: str, error: BaseException) -> str:
+    """Return the text, with the line that raised, whoever owns it."""
+    positions = [f"{frame.f_code.co_filename}:{line}" for frame, line in _frames(error)]
+    return f"{text}, raised at {positions[-1]}" if positions else text
+
+
+def is_raised_by(error: BaseException, module: str) -> bool:
+    """True when a statement in the top package of `module` raised the error itself, not code that it called."""
+    names = [str(frame.f_globals.get("__name__", "")) for frame, _ in _frames(error)]
+    return bool(names) and names[-1].partition(".")[0] == module.partition(".")[0]
+
+
 def method_of(error: BaseException, owner: object) -> str | None:
     """Return the name of the method of `owner`'s class that the exception passed through first, or None."""
     methods = {getattr(value, "__code__", None): name for kind in reversed(type(owner).__mro__)

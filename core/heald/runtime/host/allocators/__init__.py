@@ -11,6 +11,7 @@ it takes no lock.
 `failing`: Fails one request, for tests.
 `ledger`: The count of bytes and buffers that these allocators keep.
 `loan`: The detection that the last array over a block is gone.
+`allocator_check`: The trial of a plugin's allocator when it is made.
 `array_maker`: Typed arrays in an allocator's memory.
 """
 
@@ -50,13 +51,14 @@ BUILT_IN_ALLOCATORS: dict[str, Callable[[], HostAllocator]] = {
 
 
 def make_allocator(
-    factories: Mapping[str, str | Callable[..., Any]], name: str, limit: int | str | None
+    factories: Mapping[str, str | Callable[..., Any]], name: str, limit: int | str | None,
+    plugin: str | None = None,
 ) -> HostAllocator:
     """Return the allocator of this name. With a `limit` (bytes, "2GiB", "80%" of physical memory) it is a
-    BudgetedAllocator around it.
+    BudgetedAllocator around it. `plugin`: the owner of the name.
 
-    Raises NotFound for a name without a factory, PluginError when the factory fails, InvalidArgument for a limit that
-    cannot be read.
+    Raises NotFound for a name without a factory, PluginError when the factory fails or its allocator breaks the
+    protocol, InvalidArgument for a limit that cannot be read.
     """
     if name not in factories:
         similar_names = closest(name, factories, limit=1)
@@ -64,8 +66,13 @@ def make_allocator(
                        hint=f"did you mean {similar_names[0]}?" if similar_names else
                        f"[allocator] name: one of {', '.join(sorted(factories))}")
     within = None if limit is None else limit_bytes(limit)
-    with plugin_guard(f"the factory of allocator '{name}'"):
+    who = f"allocator '{name}' of plugin {plugin or 'unknown'}"
+    with plugin_guard(f"the factory of {who}"):
         allocator: HostAllocator = load_callable(factories[name])()
+    if name not in BUILT_IN_ALLOCATORS:
+        from .allocator_check import check_allocator
+
+        check_allocator(allocator, who)
     if within is None:
         return allocator
     from .budgeted import BudgetedAllocator

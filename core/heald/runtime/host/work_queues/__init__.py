@@ -9,6 +9,7 @@ parent, raises FailedPrecondition instead of hanging. Queues know no program and
 `worker_pool`: The threads of one deque of tasks.
 `waiting`: Parking and waking of threads, deadlines, counting of pending values.
 `lifetime`: The state of a queue: open, closed or inherited by a forked child.
+`queue_check`: The trial of a plugin's queue when it is made.
 `faults`: The report of an exception that left a task.
 """
 
@@ -30,12 +31,21 @@ BUILT_IN_QUEUES = {
 
 
 def make_work_queue(
-    factories: Mapping[str, str | Callable[..., Any]], config: WorkQueueConfig, section: str = "work_queue"
+    factories: Mapping[str, str | Callable[..., Any]], config: WorkQueueConfig, section: str = "work_queue",
+    plugin: str | None = None,
 ) -> ConcurrentWorkQueue:
-    """Return the work queue that `config`, the section of this name, describes. Raises NotFound for a name without a
-    factory, PluginError when the factory fails."""
+    """Return the work queue that `config`, the section of this name, describes. `plugin`: the owner of its name.
+
+    Raises NotFound for a name without a factory, PluginError when the factory fails or its queue breaks the protocol.
+    """
     if config.name not in factories:
         raise NotFound(f"no work queue is called '{config.name}'",
                        hint=f"[{section}] name: one of {', '.join(sorted(factories))}")
-    with plugin_guard(f"the factory of work queue '{config.name}'"):
-        return load_callable(factories[config.name])(config)  # type: ignore[no-any-return]
+    who = f"work queue '{config.name}' of plugin {plugin or 'unknown'}"
+    with plugin_guard(f"the factory of {who}"):
+        queue: ConcurrentWorkQueue = load_callable(factories[config.name])(config)
+    if config.name not in BUILT_IN_QUEUES:
+        from .queue_check import check_queue
+
+        check_queue(queue, who, section)
+    return queue
