@@ -230,3 +230,16 @@ def test_the_contract_of_commands_has_every_name_it_lists():
     assert dir(heald.api.cli) == sorted(heald.api.cli.__all__)
     with pytest.raises(AttributeError, match=r"module 'heald\.api\.cli' has no attribute 'nothing'"):
         heald.api.cli.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "config show", "run", "bench", "trace", "diff", "scan", "doctor"])
+def test_every_command_takes_plugins_of_one_file(command, name):
+    done = command(*name.split(), "--help")
+    assert (done.status, "--plugin FILE" in done.out) == (0, name != "config")  # its actions have it
+
+
+def test_config_show_knows_the_settings_of_a_plugin_that_is_brought(command, tmp_path):
+    plugin = tmp_path / "brought_settings.py"
+    plugin.write_text("from dataclasses import dataclass\nHEALD_API = (1, 0)\n@dataclass(frozen=True)\nclass Config:\n"
+                      "    level: int = 7\n")
+    assert "plugin.brought_settings.level" in command("config", "show", "--plugin", str(plugin)).out

@@ -8,13 +8,14 @@ from pathlib import Path
 import heald
 import numpy as np
 import pytest
+from builders.graphs import graph, node, placeholder
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/frozen.pb"
 
 
 def shape_of(batch):
     ((name, meta),) = heald.load(DIGITS).inputs.items()
-    return f"{name}:{','.join(map(str, (batch, *meta.shape[1:])))}"
+    return f"{name}={','.join(map(str, (batch, *meta.shape[1:])))}"
 
 
 @pytest.fixture
@@ -58,16 +59,26 @@ def test_compile_without_a_name_writes_into_the_working_folder(command, tmp_path
     assert [file.name for file in tmp_path.iterdir()] == ["frozen.bef"]
 
 
-@pytest.mark.parametrize("text", ["x", "x:a", ":1,2", "x:1,-2", "x:1.5"])
+@pytest.mark.parametrize("text", ["x", "x:a", ":1,2", "x:1,-2", "x:1.5", "x=a", "=1,2", "x=1,,2", "x=1.5"])
 def test_a_shape_that_is_none_is_wrong_usage(command, text):
     done = command("compile", str(DIGITS), "--input", text)
     assert done.status == 2
-    assert "is no NAME:SHAPE, such as image:1,224,224,3" in done.err
+    assert "is no NAME=SHAPE, such as image=1,224,224,3" in done.err
+
+
+@pytest.mark.parametrize("text", ["x=2,3", "x=2x3", "x=[2, 3]", "x=(2,3)", "x:2,3", "x:2x3"])
+@pytest.mark.parametrize("name", ["compile", "explain"])
+def test_a_shape_is_written_alike_for_every_command(command, tmp_path, name, text):
+    model = tmp_path / "model.pb"
+    heald.graphdef.dump(graph(placeholder("x", (None, None)), node("y", "Neg", "x")), model)
+    assert command(name, str(model), "--input", text).status == 0
+    done = command(name, str(model), "--input", "x=two")
+    assert (done.status, "'x=two' is no NAME=SHAPE" in done.err) == (2, True)
 
 
 def test_open_dimensions_and_folders_that_are_not_there_are_errors(command, tmp_path):
     done = command("compile", str(DIGITS), "-o", str(tmp_path / "a.bef"))
-    assert (done.status, "--input NAME:SHAPE" in done.err) == (1, True)
+    assert (done.status, "--input NAME=SHAPE" in done.err) == (1, True)
     done = command("compile", str(DIGITS), "-o", str(tmp_path / "no" / "a.bef"), "--input", shape_of(2))
     assert (done.status, done.err[:6]) == (1, "error:")
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
 """heald explain: the placement, in groups or node by node."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -64,7 +65,8 @@ def test_json_has_every_row_in_full(command, chain):
     table = rows(command("explain", chain, "--json"))
     assert len(table) == 44
     assert table["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
-                             "fused": "", "reason": "first in order with a kernel", "refused": "", "how": "",
+                             "fused": "", "reason": "first in order with a kernel", "choice": "the only kernel",
+                             "lost": "", "refused": "", "how": "",
                              "passes": ""}
 
 
@@ -109,13 +111,18 @@ def test_shapes_may_be_written_in_brackets(command, chain, shape):
 
 
 @pytest.mark.parametrize(("shape_texts", "message"), [
-    ("x=5,two", "--input 'x=5,two' gives no shape"), ("5,2", "--input '5,2' gives no shape"),
     ("x=5,3", "input 'x' is float32[?,2], it cannot have shape [5,3]"), ("z=1", "feed 'z': no node is called 'z'"),
 ])
 def test_shapes_that_cannot_be_are_told(command, chain, shape_texts, message):
     done = command("explain", chain, "--input", shape_texts)
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize("text", ["x=5,two", "5,2"])
+def test_a_shape_that_is_none_is_wrong_usage(command, chain, text):
+    done = command("explain", chain, "--input", text)
+    assert (done.status, f"'{text}' is no NAME=SHAPE" in done.err) == (2, True)
 
 
 def test_nodes_that_nothing_can_run_are_told(command, saved):
@@ -193,3 +200,43 @@ def test_a_kernel_that_fails_to_tell_is_named_and_runs(command, saved, telling, 
     assert "'how' of the kernel telling.Neg" in done.err
     np.save(tmp_path / "x.npy", np.ones((3, 2), np.float32))
     assert command("run", model, "--plugin", telling, "--input", f"x={tmp_path / 'x.npy'}").status == 0
+
+
+CHOICES = """
+from heald.api import hookimpl
+
+HEALD_API = (1, 0)
+
+@hookimpl
+def heald_kernels(registry):
+    registry.kernels("CPU", register, priority={priority})
+
+def register(kernels):
+    @kernels.kernel("Neg")
+    def bind(b):
+        return lambda x, out: None
+"""
+
+
+@pytest.mark.parametrize(("priority", "pack", "expected"), [
+    (0, None, ("cpu.Neg", "first in order at priority 0", "other: equal priority, and its name comes later")),
+    (-1, None, ("cpu.Neg", "highest priority: 0", "other: priority -1 is below 0")),
+    (3, None, ("other.Neg", "highest priority: 3", "cpu: priority 0 is below 3")),
+    (0, "other", ("other.Neg", "[kernels] Neg = 'other'", "cpu: [kernels] Neg names other")),
+    (3, "cpu", ("cpu.Neg", "[kernels] Neg = 'cpu'", "other: [kernels] Neg names cpu")),
+])
+@pytest.mark.filterwarnings("ignore:plugins cpu and other")
+def test_the_rule_by_which_a_kernel_was_chosen_is_told_with_those_that_lost(
+    command, saved, tmp_path, monkeypatch, priority, pack, expected
+):
+    plugin = tmp_path / "other.py"
+    plugin.write_text(CHOICES.replace("{priority}", str(priority)))
+    monkeypatch.delitem(sys.modules, "other", raising=False)
+    monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "onednn")
+    (tmp_path / "choice.toml").write_text("" if pack is None else f"[kernels]\nNeg = '{pack}'\n")
+    model = saved(placeholder("x", (2,)), node("y", "Neg", "x"))
+    options = ["--plugin", str(plugin), "--config", str(tmp_path / "choice.toml")]
+    row = rows(command("explain", model, "--json", *options))["y"]
+    assert (row["kernel"], row["choice"], row["lost"]) == expected
+    out = command("explain", model, *options).out
+    assert expected[1].split()[0] in out

@@ -43,14 +43,16 @@ def trace(args: Namespace) -> int:
         model.session.run(fetches, feeds, targets=targets, options=RunOptions(trace=True), metadata=metadata)
     assert metadata.trace is not None
     if args.output is not None:
-        metadata.trace.dump(args.output)
+        metadata.trace.dump(args.output, model.session.placement().reasons())
     if args.metadata is not None:
         metadata.dump(args.metadata)
     events = [event for event, _ in metadata.trace.calls()]
     if args.json:
         from heald.api.cli import show_json
 
-        show_json({"model": args.model, "calls": [_row(event, events[0].start_ns) for event in events]})
+        reasons = model.session.placement().reasons()
+        show_json({"model": args.model, "calls": [
+            _row(event, events[0].start_ns) | {"why": reasons.get(event.call.node, "")} for event in events]})
         return 0
     _tell(args, events)
     return 0

@@ -103,7 +103,7 @@ def test_a_node_goes_to_the_first_in_order_that_has_a_kernel_for_it(first, secon
     assert rows(session)["cpu"] | {"node": ""} == {
         "node": "", "fused": "", "op": "Test>Positive", "requested": "", "assigned": "CPU:0",
         "kernel": "plugin_of_devices.Test>Positive", "reason": "first in order with a kernel",
-        "refused": f"{kind[:-2]}: no kernel for Test>Positive"}
+        "choice": "the only kernel", "lost": "", "refused": f"{kind[:-2]}: no kernel for Test>Positive"}
     assert [r.tolist() for r in session.run(["cpu", "device"], {"x": X})] == [[2], [-1, 2, -3]]
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 
 from ..printing.progress import ticking
 from ..printing.terminal import say
-from .arguments import add_device, add_listing, add_model
+from .arguments import add_device, add_input_shapes, add_listing, add_model
 
 Shape = tuple[int, ...]
 EPILOG = """\
-Inputs with unknown dimensions need a shape: --input image:1,224,224,3 or
-image:1x224x224x3. The same input with several shapes makes a function for each:
---input x:1,784 --input x:32,784. Other shapes run too, unless --strip leaves them
+Inputs with unknown dimensions need a shape: --input image=1,224,224,3 or
+image=1x224x224x3. The same input with several shapes makes a function for each:
+--input x=1,784 --input x=32,784. Other shapes run too, unless --strip leaves them
 out. The file keeps weights as the kernels of this machine want
 them; on another machine they are packed anew, which --strip makes impossible."""
 
@@ -21,22 +21,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_model(parser)
     parser.add_argument("-o", "--output", metavar="FILE.bef", help="the file to write (the model's name, here)")
-    parser.add_argument("--input", action="append", default=[], type=_shape, metavar="NAME:SHAPE",
-                        help="the shape of an input (repeatable)")
+    add_input_shapes(parser)
     parser.add_argument("--fetch", action="append", metavar="NAME",
                         help="a tensor to compute instead of the model's outputs (repeatable)")
     add_device(parser)
     parser.add_argument("--strip", action="store_true",
                         help="leave out functions for other shapes, and weights that are packed")
     add_listing(parser)
-
-
-def _shape(text: str) -> tuple[str, Shape]:
-    name, colon, dims = text.rpartition(":")
-    sizes = dims.replace("x", ",").split(",") if dims else []
-    if not colon or not name or not all(size.isascii() and size.isdecimal() for size in sizes):
-        raise ArgumentTypeError(f"'{text}' is no NAME:SHAPE, such as image:1,224,224,3")
-    return name.removesuffix(":0"), tuple(map(int, sizes))
 
 
 def run(args: Namespace) -> int:
@@ -50,7 +41,7 @@ def run(args: Namespace) -> int:
     output = args.output or f"{Path(args.model).resolve().stem}.bef"
     inputs: dict[str, list[Shape]] = {}
     for name, shape in args.input:
-        inputs.setdefault(name, []).append(shape)
+        inputs.setdefault(name.removesuffix(":0"), []).append(shape)
     with ticking(f"compiling {args.model}"):
         model = compile_model(args.model, inputs=inputs, outputs=args.fetch, device=args.device,
                               signature=args.signature, tags=args.tags, format=args.format, mmap=args.mmap,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..printing.progress import ticking
 from ..printing.terminal import say
-from .arguments import add_device, add_listing, add_model, open_graph
+from .arguments import add_device, add_input_shapes, add_listing, add_model, open_graph
 
 if TYPE_CHECKING:
     from ...graphs.graph.graph import Graph
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .arguments import Opened
 
 MAX_ROWS = 30  # rows that are shown one by one without --all
-COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "refused")
+COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "choice", "lost", "refused")
+WITHOUT_RIVALS = tuple(column for column in COLUMNS if column not in ("choice", "lost"))
 EPILOG = """\
 A kernel may also decline a node for the shapes it meets. That shows when the shape of every input is known:
   heald explain model.pb --input image=1,224,224,3"""
@@ -48,8 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_device(parser)
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
                         help="only the nodes that this tensor needs (repeatable)")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=SHAPE",
-                        help="the shape that an input will have, such as x=1,224,224,3 (repeatable)")
+    add_input_shapes(parser)
     parser.add_argument("--all", action="store_true", help="a row for every node")
     add_listing(parser)
 
@@ -85,26 +85,28 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
     return [rows[name] for name in order], step
 
 
-def _link(session: Session, outputs: Sequence[str], shape_texts: Sequence[str], opened: Opened) -> ExplainedStep:
+def _link(
+    session: Session, outputs: Sequence[str], input_shapes: Sequence[tuple[str, tuple[int, ...]]], opened: Opened,
+) -> ExplainedStep:
     """Link the step for these inputs, so that kernels which decline are known. Without the shapes of all inputs the
     step is only lowered."""
     from ...errors import HealdError
     from ...graphs.session.model import find_inputs
 
-    shapes = {opened.tensor(name): shape for name, shape in map(_shape, shape_texts)}
+    shapes = {opened.tensor(name): shape for name, shape in input_shapes}
     feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
     try:
         prepared = session.prepare(outputs, feeds)
     except HealdError as error:
         row = session.placement().get(error.node or "")
-        if shape_texts and (row is None or row.error is not error):  # the request cannot be met
+        if input_shapes and (row is None or row.error is not error):  # the request cannot be met
             raise
         where = f", because of node '{error.node}'" if row else ""
         return ExplainedStep(f"not linked{where}: {error.message}")
     did, changed_by = _passes(session.graphs_by_pass(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
-    input_shapes = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
-    unknown = [name for name, shape in input_shapes.items() if shape is None]
+    fed_shapes = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
+    unknown = [name for name, shape in fed_shapes.items() if shape is None]
     if unknown:
         named = ", ".join(f"{name} {metas[name]}" for name in unknown)
         import shlex
@@ -112,9 +114,9 @@ def _link(session: Session, outputs: Sequence[str], shape_texts: Sequence[str], 
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
         note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}={example}"
         return ExplainedStep(note, {}, _count_lowered_calls(prepared.program), did, changed_by)
-    for name, shape in input_shapes.items():
+    for name, shape in fed_shapes.items():
         _check_fits(name, shape or (), metas[name])
-    executable = prepared.executable(tuple(shape or () for shape in input_shapes.values()))
+    executable = prepared.executable(tuple(shape or () for shape in fed_shapes.values()))
     left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], changed_by)
@@ -167,20 +169,6 @@ def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]
                    for code, counts in fused.items()]
 
 
-EXAMPLE = "NAME=1,224,224,3"
-
-
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x=1,224,224,3`, also in brackets; `x=` is a scalar's. Raises InvalidArgument."""
-    from ...errors import InvalidArgument
-
-    name, equals, shape = text.rpartition("=")
-    parts = [part.strip() for part in shape.strip("[]() ").split(",") if part.strip()]
-    if not name or not equals or not all(part.isascii() and part.isdecimal() for part in parts):
-        raise InvalidArgument(f"--input '{text}' gives no shape", hint=f"--input {EXAMPLE}")
-    return name, tuple(int(part) for part in parts)
-
-
 def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
     from ...errors import InvalidArgument
     from ...runtime.values.tensor import fits, shape_text
@@ -204,13 +192,14 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
         say(line)
     say()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
+    columns = COLUMNS if any(row["lost"] for row in rows) else WITHOUT_RIVALS
     if every or len(rows) <= MAX_ROWS:
         optional_columns = [column for column in ("passes", "fused", "how") if any(row.get(column) for row in rows)]
-        show(rows, ("node", *COLUMNS, *optional_columns), cut=("node",), wrap=("reason", "refused"))
+        show(rows, ("node", *columns, *optional_columns), cut=("node",), wrap=("reason", "choice", "lost", "refused"))
         return
-    groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
-    show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],
-         ("nodes", *COLUMNS), wrap=("reason", "refused"))
+    groups = Counter(tuple(row[c] for c in columns) for row in rows)
+    show([{"nodes": count, **dict(zip(columns, group, strict=True))} for group, count in groups.most_common()],
+         ("nodes", *columns), wrap=("reason", "choice", "lost", "refused"))
     say("\n--all shows every node")
 
 

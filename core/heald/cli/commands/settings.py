@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from ...errors import PluginError
+from .arguments import add_plugin
 
 if TYPE_CHECKING:
     from ...runtime.config.config import Config
@@ -40,6 +44,7 @@ def _action(actions: Any, name: str, function: Callable[[Namespace], int], about
     )
     parser.set_defaults(function=function)
     parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
+    add_plugin(parser)
     return parser
 
 
@@ -114,9 +119,13 @@ def untrust_file(args: Namespace) -> int:
 def _plugins(config: Config) -> Plugins:
     """The plugins that this config lets load, each with its record: none is an error here."""
     from ...runtime.discovery.discovery import Plugins
+    from ...runtime.service.runtime import process_scope
 
     plugins = Plugins(config)
     plugins.load()
+    for file in process_scope.registered:
+        with suppress(PluginError):
+            plugins.register(file)
     return plugins
 
 

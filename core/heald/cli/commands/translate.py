@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import NotFound
 from ..printing.progress import ticking
 from ..printing.terminal import say
+from .arguments import add_plugin
 
 if TYPE_CHECKING:
     from ...graphs.graph.graph import Graph
@@ -23,6 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .tfg, .bef or .mlir")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    add_plugin(parser)
     with suppress(NotFound):
         import heald
 

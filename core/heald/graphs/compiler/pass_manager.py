@@ -111,7 +111,7 @@ def merge_placements(
             if why is not None:
                 return f"{entry.op.name} '{entry.node.name}': {why}"
     kept_rows = {entry.node.name: placement[entry.node.name] for entry in order if has_node(graph, entry.node)}
-    return Placement({**new_placement, **kept_rows})
+    return Placement({**new_placement, **kept_rows}, placement.kernels)
 
 
 def _reason_against(row: Assignment, original_row: Assignment | None, used: Collection[str | None]) -> str | None:

@@ -162,7 +162,7 @@ class Placer:
         if self._prefer is None:
             self._move_to_cheaper(free, on_host, rows, resolved, costs)
         self._warn_of_unmet_requests()
-        return Placement(rows)
+        return Placement(rows, self._kernels)
 
     def decline(self, node: str, device: str, pack: str, reason: str) -> None:
         """Remember that a pack's kernel declined this node on a device's type.

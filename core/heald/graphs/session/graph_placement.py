@@ -146,4 +146,4 @@ class PlacedGraph:
 
 def with_rows(placement: Placement, rows: Mapping[str, Assignment]) -> Placement:
     """Return the placement with these rows in place of its own, and behind them."""
-    return Placement({**placement, **rows}) if rows else placement
+    return Placement({**placement, **rows}, placement.kernels) if rows else placement

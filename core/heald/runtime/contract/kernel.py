@@ -337,6 +337,13 @@ class PatternDef(NamedTuple):
     find: Find
 
 
+class KernelChoice(NamedTuple):
+    """Why a kernel was asked before others: the rule, and (pack, reason) of each candidate behind it."""
+
+    rule: str
+    lost: tuple[tuple[str, str], ...]
+
+
 class KernelPack(NamedTuple):
     """The kernels of one plugin for one device type. `register` is imported when the type is first used."""
 
@@ -657,6 +664,34 @@ class KernelRegistry:
                 raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
                                   f"{kind} of the op", op=kernel.op,
                                   hint=f"the op's {kind}s: {', '.join(op_names) or 'none'}")
+
+    def choice(self, kernel: KernelDef) -> KernelChoice:
+        """Return the rule by which this kernel was asked before the candidates behind it, and these candidates.
+
+        Candidates before it refused or declined; the placement has their reasons.
+        """
+        chosen_pack = self._override.get(kernel.op)
+        rivals = [rival for rival in self.candidates(kernel.op, kernel.device_type) if rival != kernel]
+        behind = [rival for rival in rivals if self._rank(rival) >= self._rank(kernel)]
+        lost = tuple((rival.pack, self._reason_behind(rival, kernel)) for rival in behind)
+        if chosen_pack == kernel.pack:
+            rule = f"[kernels] {kernel.op} = '{chosen_pack}'"
+        elif not rivals:
+            rule = "the only kernel"
+        elif not behind:
+            rule = "the last candidate: the others refused"
+        elif any(rival.priority == kernel.priority for rival in behind):
+            rule = f"first in order at priority {kernel.priority}"
+        else:
+            rule = f"highest priority: {kernel.priority}"
+        return KernelChoice(rule, lost)
+
+    def _reason_behind(self, rival: KernelDef, kernel: KernelDef) -> str:
+        if self._override.get(kernel.op) == kernel.pack != rival.pack:
+            return f"[kernels] {kernel.op} names {kernel.pack}"
+        if rival.priority < kernel.priority:
+            return f"priority {rival.priority} is below {kernel.priority}"
+        return "registered later" if rival.pack == kernel.pack else "equal priority, and its name comes later"
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack

@@ -7,7 +7,8 @@ from dataclasses import field
 
 from ...errors import HealdError
 from ..support.records import dataclass
-from .kernel import KernelDef
+from ..support.remedy import NO_FUSION
+from .kernel import KernelChoice, KernelDef, KernelRegistry
 
 
 @dataclass(slots=True)
@@ -31,10 +32,11 @@ class Assignment:
 
 
 class Placement(Mapping[str, Assignment]):
-    """Assignments by node, in the graph's order."""
+    """Assignments by node, in the graph's order. `kernels`: the registry that the kernels were chosen from."""
 
-    def __init__(self, rows: dict[str, Assignment]) -> None:
+    def __init__(self, rows: dict[str, Assignment], kernels: KernelRegistry | None = None) -> None:
         self._rows = rows
+        self.kernels = kernels
 
     def __getitem__(self, node: str) -> Assignment:
         return self._rows[node]
@@ -46,14 +48,32 @@ class Placement(Mapping[str, Assignment]):
         return len(self._rows)
 
     def table(self) -> list[dict[str, str]]:
-        """Return a row per node: node, op, requested, assigned, kernel, fused, reason, refused."""
+        """Return a row per node: node, op, requested, assigned, kernel, fused, reason, choice, lost, refused.
+
+        `reason` is of the device, `choice` of the kernel among those for this device, `lost` of the kernels behind it.
+        """
+        choices: dict[int, KernelChoice] = {}  # by id of the kernel: many nodes share one
         return [{
             "node": row.node, "op": row.op, "requested": row.requested,
             "assigned": "-" if row.device is None else row.device or "host",
             "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
             "reason": row.reason if row.error is None else str(row.error.message),
-            "refused": refusals(row),
+            **self._choice_columns(row, choices), "refused": refusals(row),
         } for row in self._rows.values()]
+
+    def reasons(self) -> dict[str, str]:
+        """Return by node the reasons for its device and its kernel, with the kernels behind it, as one text."""
+        parts = ("reason", "choice", "lost", "refused")
+        return {row["node"]: "; ".join(row[part] for part in parts if row[part]) for row in self.table()}
+
+    def _choice_columns(self, row: Assignment, choices: dict[int, KernelChoice]) -> dict[str, str]:
+        kernel = row.kernel
+        if kernel is None or self.kernels is None or row.fused is not None or kernel.is_fusion:
+            return {"choice": "" if row.fused is None else f"fused; {NO_FUSION} undoes it", "lost": ""}
+        if id(kernel) not in choices:
+            choices[id(kernel)] = self.kernels.choice(kernel)
+        choice = choices[id(kernel)]
+        return {"choice": choice.rule, "lost": "; ".join(f"{pack}: {why}" for pack, why in choice.lost)}
 
 
 def _kernel(row: Assignment) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter_ns, time_ns
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -130,8 +131,9 @@ class Trace:
                 yield whole_event, [producers[register] for register in registers if register in producers]
             producers.update(((event.function, register), event) for register in event.call.gives)
 
-    def to_chrome(self) -> dict[str, Any]:
-        """Return the trace in Chrome's trace event format. Times are microseconds.
+    def to_chrome(self, reasons: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+        """Return the trace in Chrome's trace event format. Times are microseconds. `reasons`: by node, as
+        `Placement.reasons` returns them.
 
         The work of a device with a queue is on a track of the device. Arrows lead to each transfer between memories
         from the call that gave the value, and on to its users.
@@ -143,6 +145,8 @@ class Trace:
             args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
             if event.call.fused:
                 args["fused"] = ", ".join(event.call.fused)
+            if event.call.node in reasons:
+                args["why"] = reasons[event.call.node]
             outputs = [str(meta) for meta in event.outputs if meta is not None]
             if outputs:
                 args["outputs"] = ", ".join(outputs)
@@ -160,12 +164,14 @@ class Trace:
                  for tid, name in named]
         return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
 
-    def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace as JSON. The file appears once it is complete.
+    def dump(
+        self, path: str | os.PathLike[str], reasons: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Write the trace as JSON, with the reasons of `to_chrome`. The file appears once it is complete.
 
         Raises NotFound, PermissionDenied, ResourceExhausted or Unknown when the file cannot be written.
         """
-        write_whole(file_path(path), [json.dumps(self.to_chrome()).encode()])
+        write_whole(file_path(path), [json.dumps(self.to_chrome(reasons)).encode()])
 
     def _arrows(self, process: int) -> Iterator[dict[str, Any]]:
         number = 0

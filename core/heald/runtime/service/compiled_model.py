@@ -222,7 +222,7 @@ class LoadedCompiledModel(CompiledSignature):
             for node in call.fused or (call.node,):
                 rows[node] = Assignment(node, ops.get(node, call.op), "", device, bound.kernel, "when it was compiled",
                                         fused=(call.code, call.node) if call.fused else None)
-        return Placement(rows)
+        return Placement(rows, self._state.host.registries.kernels)
 
     def algorithms(self) -> dict[str, str]:
         """The algorithms of these nodes' kernels, by node. Raises as `placement`."""
