@@ -39,7 +39,7 @@ PINNED = {
         "heald.runtime.program": {
             "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},
         "heald.runtime.service": {"HostContext", "convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
-        "heald.runtime.support": {"install", "kernel_errors", "lazy_exports"},
+        "heald.runtime.support": {"fault_place", "install", "kernel_errors", "lazy_exports"},
         "heald.runtime.values": {
             "COO", "DENSE", "SCALAR", "broadcast", "coo_of", "error_among", "fill_dense", "fits", "layout_of",
             "layouts", "of_numpy", "when_available"},

@@ -32,7 +32,7 @@ from heald.errors import (
     display_text,
 )
 from heald.runtime.contract import NO_KERNEL, DeviceName
-from heald.runtime.support.fault_place import with_place
+from heald.runtime.support import fault_place
 
 from .attrs_text import attrs_text
 from .context import EagerContext
@@ -128,7 +128,7 @@ def handler_guard(name: str, handler: object = None) -> Iterator[None]:
         raise
     except Exception as error:
         text = f"the op handler '{name}' raised {describe_exception(error)}"
-        raise PluginError(with_place(text, error, type(handler).__module__)) from error
+        raise PluginError(fault_place.with_place(text, error, type(handler).__module__)) from error
 
 
 def _handle_text(handle: Any) -> str:

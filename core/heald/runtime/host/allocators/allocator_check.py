@@ -7,11 +7,12 @@ a fault of the kernel that got the buffer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from ....errors import HealdError, PluginError, describe_exception
+from ....errors import HealdError, PluginError, ResourceExhausted, describe_exception
 from ...contract.allocator import ALIGNMENT, AllocatorStats
 
 _METHODS = ("allocate", "deallocate", "stats")
@@ -25,8 +26,11 @@ def check_allocator(allocator: object, who: str) -> None:
     if missing:
         raise PluginError(f"the factory of {who} returned {type(allocator).__name__}, which has no "
                           f"{' and no '.join(missing)}", hint="see heald.api.HostAllocator")
-    trial = _Trial(allocator, who)
-    buffers = [trial.allocate(nbytes, alignment) for nbytes, alignment in _REQUESTS]
+    trial = _AllocatorTrial(allocator, who)
+    buffers = []
+    for nbytes, alignment in _REQUESTS:
+        with suppress(ResourceExhausted):  # an allocator may have a limit
+            buffers.append(trial.allocate(nbytes, alignment))
     for buffer in buffers:
         trial.call("deallocate", buffer)
     stats = trial.call("stats")
@@ -34,7 +38,7 @@ def check_allocator(allocator: object, who: str) -> None:
         raise trial.fault("stats", type(stats).__name__, "AllocatorStats")
 
 
-class _Trial:
+class _AllocatorTrial:
     def __init__(self, allocator: Any, who: str) -> None:
         self._allocator, self._who = allocator, who
 

@@ -20,7 +20,7 @@ def check_queue(queue: object, who: str, section: str) -> None:
     if missing:
         raise PluginError(f"the factory of {who} returned {type(queue).__name__}, which has no "
                           f"{' and no '.join(missing)}", hint="see heald.api.ConcurrentWorkQueue")
-    trial = _Trial(queue, who, section)
+    trial = _QueueTrial(queue, who, section)
     try:
         trial.check()
     except PluginError:
@@ -28,7 +28,7 @@ def check_queue(queue: object, who: str, section: str) -> None:
         raise
 
 
-class _Trial:
+class _QueueTrial:
     def __init__(self, queue: Any, who: str, section: str) -> None:
         self._queue, self._who, self._section = queue, who, section
 
