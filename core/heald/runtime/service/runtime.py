@@ -108,8 +108,9 @@ class Runtime:
     def check(self) -> None:
         """Warn and raise as `Plugins.check`, once, and not before all plugins are loaded."""
         if self._has_all and not self._is_checked:
+            registries = self.host.registries  # raises for the name of an allocator that is not there
             self.plugins.check()
-            self._check_parts(self.host.registries)  # making the host tells of a name in config without an allocator
+            self._check_parts(registries)
             self._is_checked = True
 
 
