@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
              "tensorflow", "onnxruntime", "openvino", "heald_cpu", "heald_example_device", "heald_simplify",
              "heald_sim", "heald_decision_forests", "heald_kernel_text", "heald_saved_model", "heald_tools",
-             "heald_serve", "httptools", "orjson", "uvicorn", "uvloop")
+             "heald_report", "jinja2", "markupsafe", "fast_sugiyama", "heald_serve", "httptools", "orjson", "uvicorn",
+             "uvloop")
 CONFIG = """
 [plugins]
 load = ["heald_evil.py", "./heald_evil.py", "heald_evil"]
@@ -40,7 +41,8 @@ path = "heald_evil.py"
 ENTRY_POINTS = "[heald.plugins]\nevil = heald_evil\ncpu = heald_evil\n"
 
 # By metavar, the values of required arguments; by name of a command, further arguments.
-GIVEN = {"A": "CPU:0", "FOLDER": ".", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme"}
+GIVEN = {"A": "CPU:0", "FOLDER": ".", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme",
+         "FILE.html": "../out.html"}
 BESIDES = {"bench": ["--duration", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
            "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "serve": ["--version"],
@@ -217,5 +219,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
     plugins = ["cpu", "cuda", "decision_forests", "eager", "example_device", "heald", "mlir", "onednn", "opencl",
-               "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools"]
+               "report", "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

@@ -95,7 +95,7 @@ def test_the_extras_of_heald_are_these_and_all_has_the_others():
     _, project = manifests()["heald"]
     optional = project["optional-dependencies"]
     assert [*optional] == ["special", "opencl", "gpu", "mlir", "text", "forests", "images", "audio", "parquet", "serve",
-                           "all"]
+                           "report", "all"]
     assert sorted(optional["all"]) == sorted(text for extra in optional if extra != "all" for text in optional[extra])
 
 

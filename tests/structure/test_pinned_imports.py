@@ -59,6 +59,10 @@ PINNED = {
         "heald.runtime.support": {"file_kinds", "file_path", "gc_pause", "input_file", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },
+    "plugins/report/heald_report": {
+        "heald.runtime.executor": {"Event"},
+        "heald.runtime.support": {"whole_file"},
+    },
     "plugins/saved_model/heald_saved_model": {
         "heald.graphs.compiler": {"inline", "with_successors_as_partners"},
         "heald.graphs.graph": {"Func", "Function", "ancestors", "graphdef", "graphdef_text", "parse_input"},

@@ -1,0 +1,12 @@
+"""heald report: a model as one page, which needs no other file and no network.
+
+    scopes      names of nodes -> a tree of name scopes, with a bounded number of members each
+    layout      sizes and edges of boxes -> coordinates, by a library of layered layouts
+    pictures    trees -> pictures: boxes, edges, bodies of functions inside the nodes that call them
+    placement   nodes -> device, kernel pack, reason, refusals
+    run_record  the trace of a run -> calls, times of nodes, bytes that are alive
+    page        all of these -> HTML, with the rules by which the browser runs the page's own scripts alone
+
+Python computes every coordinate. The scripts draw, zoom and link. No weight, input or path of the machine is in the
+page. Strings of a model reach the browser as JSON, and the document as text nodes, never as markup.
+"""

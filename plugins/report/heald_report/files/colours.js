@@ -1,0 +1,72 @@
+// Colours of boxes and calls: one for each device or kernel pack, or a scale for times and bytes.
+"use strict";
+(() => {
+  const { nodes, text, ofNode, ofPicture, members, KIND, timeText, byteText } = report;
+  const HUES = [212, 28, 272, 150, 340, 186, 52, 100];
+  const isDark = () => {
+    const theme = document.documentElement.dataset.theme;
+    return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  const hueColour = (index) => {
+    const hue = HUES[index % HUES.length];
+    return isDark() ? `hsl(${hue} 45% 26%)` : `hsl(${hue} 75% 88%)`;
+  };
+  const NEUTRAL = () => (isDark() ? "#23272e" : "#f3f4f7");
+  const scaleColour = (part) => {
+    const level = Math.sqrt(Math.max(0, Math.min(1, part)));
+    return isDark() ? `hsl(${30 - 20 * level} ${20 + 60 * level}% ${18 + 26 * level}%)`
+      : `hsl(${45 - 35 * level} ${40 + 55 * level}% ${96 - 34 * level}%)`;
+  };
+  const kindsOf = (column) => {
+    const counts = new Map();
+    column.forEach((value) => { if (text(value) && text(value) !== "host") counts.set(text(value), (counts.get(text(value)) || 0) + 1); });
+    return [...counts].sort((a, b) => b[1] - a[1]);
+  };
+  const kinds = { device: kindsOf(nodes.device), pack: kindsOf(nodes.pack) };
+  const indexOf = { device: new Map(kinds.device.map(([name], i) => [name, i])),
+    pack: new Map(kinds.pack.map(([name], i) => [name, i])) };
+
+  const commonest = (mode, list) => {
+    const counts = new Map();
+    for (const node of list) {
+      const name = text(nodes[mode][node]);
+      if (name && name !== "host") counts.set(name, (counts.get(name) || 0) + 1);
+    }
+    return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] || (list.length ? text(nodes[mode][list[0]]) : "");
+  };
+  const figure = (mode, box) => {
+    const sums = box.kind === KIND.SCOPE ? ofPicture[box.ref] : ofNode[box.ref];
+    return sums ? (mode === "time" ? sums.us : sums.bytes) : 0;
+  };
+  report.colourOf = (mode, box, picture) => {
+    if (box.kind >= KIND.SOURCE) return "none";
+    if (mode === "time" || mode === "memory") {
+      const most = Math.max(1e-9, ...picture.boxes.filter((b) => b.kind < KIND.SOURCE).map((b) => figure(mode, b)));
+      const value = figure(mode, box);
+      return value ? scaleColour(value / most) : NEUTRAL();
+    }
+    const name = commonest(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref]);
+    return indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL();
+  };
+  report.nameColour = (mode, name) => (indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL());
+  report.callColour = (name) => {
+    let sum = 0;
+    for (const character of name) sum = (sum * 31 + character.codePointAt(0)) % 997;
+    return isDark() ? `hsl(${(sum * 47) % 360} 42% 62%)` : `hsl(${(sum * 47) % 360} 62% 74%)`;
+  };
+  report.figureText = (mode, box) => {
+    const value = mode === "time" || mode === "memory" ? figure(mode, box) : 0;
+    return value ? (mode === "time" ? timeText(value) : byteText(value)) : "";
+  };
+  report.legend = (mode) => {
+    const swatch = (colour, label) => report.make("span", {},
+      report.make("svg", { viewBox: "0 0 10 10" }, report.make("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8888" })),
+      label);
+    const common = [report.make("span", {}, "double frame: opens"), report.make("span", {}, "dashed edge: leads back"),
+      report.make("span", {}, "thick edge: copied between memories")];
+    if (mode === "time" || mode === "memory")
+      return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
+        part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)), ...common];
+    return [swatch(NEUTRAL(), mode === "device" ? "the runtime itself" : "no kernel"), ...kinds[mode].slice(0, 12).map(([name, number]) => swatch(report.nameColour(mode, name), `${name} (${number})`)), ...common];
+  };
+})();

@@ -1,0 +1,106 @@
+// Tables in pages of rows, sorted and filtered: the placement, the kernels, and the memory at the peak.
+"use strict";
+(() => {
+  const { data, nodes, count, text, calls, make, timeText, byteText } = report;
+  const ROWS = 200;
+
+  // columns: [title, value of a row, {number, show, link}]
+  const table = (rows, columns, { filter = "", sort = null, placeholder = "Filter" } = {}) => {
+    const state = { filter, sort, page: 0 };
+    const body = make("div", { class: "wide" }), told = make("span", { class: "faint" });
+    const back = make("button", { onclick: () => { state.page -= 1; show(); } }, "‹");
+    const on = make("button", { onclick: () => { state.page += 1; show(); } }, "›");
+    back.setAttribute("aria-label", "Rows before");
+    on.setAttribute("aria-label", "Rows behind");
+    const input = make("input", { type: "search", placeholder, "aria-label": placeholder,
+      oninput: () => { state.filter = input.value; state.page = 0; show(); } });
+    const lines = rows.map((row) => columns.map(([, value]) => String(value(row))).join("\n").toLowerCase());
+    const chosen = () => {
+      const wanted = state.filter.toLowerCase();
+      const kept = rows.filter((_, index) => lines[index].includes(wanted));
+      if (state.sort) {
+        const [column, sign] = state.sort, value = columns[column][1];
+        kept.sort((a, b) => sign * (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
+      }
+      return kept;
+    };
+    const cell = ([, value, options = {}], row) => {
+      const content = options.show ? options.show(value(row)) : String(value(row));
+      const inner = options.link && options.link(row) ? make("button", { class: "link", onclick: options.link(row) }, content) : content;
+      return make("td", { class: options.number ? "number" : null }, inner);
+    };
+    const show = () => {
+      const kept = chosen(), start = state.page * ROWS;
+      told.textContent = kept.length > ROWS ? `${start + 1} to ${Math.min(kept.length, start + ROWS)} of ${kept.length}` : `${kept.length} rows`;
+      back.disabled = state.page === 0;
+      on.disabled = start + ROWS >= kept.length;
+      back.hidden = on.hidden = kept.length <= ROWS;
+      const head = make("tr", {}, ...columns.map(([title, , options = {}], index) => make("th",
+        { class: options.number ? "number" : null, "aria-sort": state.sort && state.sort[0] === index ? (state.sort[1] > 0 ? "ascending" : "descending") : null },
+        make("button", { onclick: () => { state.sort = [index, state.sort && state.sort[0] === index ? -state.sort[1] : options.number ? -1 : 1]; show(); } },
+          `${title}${state.sort && state.sort[0] === index ? (state.sort[1] > 0 ? " ▲" : " ▼") : ""}`))));
+      body.replaceChildren(make("table", {}, head, ...kept.slice(start, start + ROWS).map((row) =>
+        make("tr", {}, ...columns.map((column) => cell(column, row))))));
+    };
+    show();
+    return [make("div", { class: "tools" }, input, told, back, on), body];
+  };
+
+  const toNode = (node) => (node >= 0 ? () => report.showNode(node) : null);
+  const fill = {
+    placement() {
+      const rows = Array.from({ length: count }, (_, node) => node);
+      return table(rows, [
+        ["node", (node) => nodes.name[node], { link: toNode }],
+        ["op", (node) => text(nodes.op[node])], ["requested", (node) => text(nodes.requested[node])],
+        ["device", (node) => text(nodes.device[node])], ["pack", (node) => text(nodes.pack[node])],
+        ["reason", (node) => text(nodes.reason[node])], ["refused", (node) => text(nodes.refused[node])],
+      ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement" });
+    },
+    kernels() {
+      const total = calls.reduce((sum, call) => sum + call.us, 0) || 1, groups = new Map();
+      for (const call of calls) {
+        const key = `${call.kernel}\n${call.device}`, group = groups.get(key) || { kernel: call.kernel, device: call.device, calls: 0, us: 0 };
+        group.calls += 1;
+        group.us += call.us;
+        groups.set(key, group);
+      }
+      const share = (us) => `${(us / total * 100).toFixed(1)} %`;
+      const kinds = [...groups.values()].sort((a, b) => b.us - a.us);
+      return [make("div", { class: "card" }, make("h2", {}, "By kernel"), ...table(kinds, [["kernel", (g) => g.kernel], ["device", (g) => g.device],
+        ["calls", (g) => g.calls, { number: true }], ["time", (g) => g.us, { number: true, show: timeText }],
+        ["share", (g) => g.us / total, { number: true, show: (part) => share(part * total) }]], { sort: [3, -1] })),
+      make("div", { class: "card" }, make("h2", {}, "Slowest calls"), ...table(calls, [
+        ["node", (c) => c.name, { link: (c) => () => report.showCall(c.index) }], ["kernel", (c) => c.kernel], ["device", (c) => c.device],
+        ["nodes", (c) => c.of.length, { number: true }], ["time", (c) => c.us, { number: true, show: timeText }],
+        ["share", (c) => c.us / total, { number: true, show: (part) => share(part * total) }], ["results", (c) => c.outputs]], { sort: [4, -1] }))];
+    },
+    memory() {
+      const memory = data.run.memory;
+      if (!memory) return [make("p", {}, "No kernel ran.")];
+      const [width, height, end] = [1000, 200, data.run.us || 1], top = memory.peak || 1;
+      const x = (us) => 60 + us / end * (width - 70), y = (bytes) => height - 24 - bytes / top * (height - 44);
+      let line = `M${x(0)} ${y(0)}`, before = 0;
+      for (const [us, bytes] of memory.samples) { line += `L${x(us)} ${y(before)}L${x(us)} ${y(bytes)}`; before = bytes; }
+      const chart = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "Bytes over time" },
+        make("line", { x1: 60, x2: width - 10, y1: y(0), y2: y(0), class: "axis" }), make("line", { x1: 60, x2: width - 10, y1: y(top), y2: y(top), class: "axis" }),
+        make("path", { d: `${line}L${x(end)} ${y(0)}Z`, class: "area" }), make("path", { d: line, class: "curve" }),
+        make("line", { x1: x(memory.peak_us), x2: x(memory.peak_us), y1: y(top), y2: y(0), class: "curve" }),
+        make("text", { x: 54, y: y(top) + 4, "text-anchor": "end" }, byteText(top)), make("text", { x: 54, y: y(0) + 4, "text-anchor": "end" }, "0"),
+        make("text", { x: 60, y: height - 6 }, "0"), make("text", { x: width - 10, y: height - 6, "text-anchor": "end" }, timeText(end)));
+      return [make("div", { class: "card" }, make("h2", {}, `Peak ${byteText(memory.peak)} at ${timeText(memory.peak_us)}`),
+        make("p", { class: "faint" }, "Results of kernels, until their last consumer ends. Weights and inputs are not among them."), chart),
+      make("div", { class: "card" }, make("h2", {}, "Alive at the peak"), ...table(memory.holders, [
+        ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
+        ["bytes", (r) => r[1], { number: true, show: byteText }],
+        ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]]),
+      memory.more ? make("p", { class: "faint" }, `and ${memory.more} smaller ones`) : null)];
+    },
+  };
+  const filled = new Set();
+  report.fillTable = (name) => {
+    if (!fill[name] || filled.has(name)) return;
+    filled.add(name);
+    document.getElementById(name).append(...fill[name]().filter(Boolean));
+  };
+})();

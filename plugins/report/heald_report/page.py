@@ -1,0 +1,100 @@
+"""The page: all parts in one HTML file.
+
+The content security policy permits the scripts and styles with the hashes that the page itself states, and nothing
+else: no connection, no frame, no other file. The data is JSON in a script element that does not run; `<`, `>` and `&`
+are written as escapes there, so that no string of a model can end the element.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from .node_table import NodeTable, TextPool, bodies_of, shown_text
+from .pictures import Gallery, Picture
+from .run_record import run_record
+
+if TYPE_CHECKING:
+    from heald import Model
+
+SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "timeline.js", "main.js")
+_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
+            0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+def page_bytes(model: Model, title: str, trace: Any) -> bytes:
+    """Return the page of a model and the trace of a run, or None without a run."""
+    from jinja2 import Environment, select_autoescape
+
+    style, scripts = _file("style.css"), [_file(name) for name in SCRIPTS]
+    policy = (f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
+              "img-src data: blob:; base-uri 'none'; form-action 'none'")
+    environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
+    template = environment.from_string(_file("page.html"))
+    data = page_data(model, trace)
+    html = template.render(title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts),
+                           policy=policy, data=_markup(json_text(data)), signature=_signature(model),
+                           has_run=data["run"] is not None)
+    return html.encode("utf-8", "replace")
+
+
+def page_data(model: Model, trace: Any) -> dict[str, Any]:
+    """Return the data that the scripts of the page read."""
+    graph = model.graph
+    table, pool = NodeTable(bodies_of(graph)), TextPool()
+    columns = table.columns(pool, model.placement())
+    gallery = Gallery(table, _memories(columns["device"], pool.texts))
+    run = None if trace is None else run_record(trace, table, pool)
+    return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
+            "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
+            "calls": gallery.calls_of_node, "root": gallery.root, "run": run, "texts": pool.texts}
+
+
+def json_text(data: Any) -> str:
+    """Return JSON that is safe inside a script element."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPES)
+
+
+def _memories(devices: list[int], texts: list[str]) -> list[int]:
+    """Return a number for the memory of each node: that of its device, one for all devices on host memory."""
+    from heald import default_host
+
+    host_devices = {number for number in set(devices)
+                    if ":" not in texts[number] or default_host().is_host_visible(texts[number])}
+    return [-1 if number in host_devices else number for number in devices]
+
+
+def _picture_row(picture: Picture) -> list[Any]:
+    """Return scope, function, parent, width, height, boxes, edges; numbers are rounded to units."""
+    boxes = [[box.kind, box.label, box.ref, round(x), round(y), round(box.size[0]), round(box.size[1]), box.folded,
+              [[inner.picture, round(inner.left), round(inner.top)] for inner in box.inner]]
+             for box, (x, y) in zip(picture.boxes, picture.corners, strict=True)]
+    edges = [[edge.start, edge.end, edge.tensors, edge.flags, [round(part) for point in edge.bends for part in point]]
+             for edge in picture.edges]
+    return [shown_text(picture.scope), shown_text(picture.function), picture.parent, *map(round, picture.size), boxes,
+            edges]
+
+
+def _signature(model: Model) -> list[tuple[str, str, str]]:
+    return [(kind, shown_text(name), str(meta)) for kind, tensors in (("input", model.inputs),
+                                                                      ("output", model.outputs))
+            for name, meta in tensors.items()]
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704 - the page's own files, and JSON by `json_text`
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _file(name: str) -> str:
+    return files(__package__).joinpath("files", name).read_text("utf-8")

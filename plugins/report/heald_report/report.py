@@ -1,0 +1,90 @@
+"""The command: heald report."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heald.api.cli import add_device, add_model, say, ticking
+
+if TYPE_CHECKING:
+    from heald import Model
+
+EPILOG = """\
+examples:
+  heald report model.pb -o report.html                         one run with made-up inputs
+  heald report model.pb -o report.html --input image=cat.png   one run with this input
+  heald report model.pb -o report.html --no-run                the graph and the placement alone"""
+TRACED_RUNS = 3  # the page shows the fastest
+SUFFIXES = (".html", ".htm")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    add_model(parser)
+    parser.add_argument("-o", "--output", metavar="FILE.html", required=True, help="the page to write")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
+                        help="feed an input as heald run does; other inputs are made up (repeatable)")
+    parser.add_argument("--no-run", dest="run_model", action="store_false",
+                        help="run nothing: the page has no times and no memory")
+    parser.add_argument("--title", metavar="TEXT", help="of the page, instead of the file's name")
+    add_device(parser)
+
+
+def report(args: Namespace) -> int:
+    from heald.api.cli import byte_text
+    from heald.errors import InvalidArgument
+    from heald.runtime.support import whole_file
+
+    from .page import page_bytes
+
+    if Path(args.output).suffix.lower() not in SUFFIXES:
+        raise InvalidArgument(f"--output '{args.output}' is no .html file", hint="--output report.html")
+    model = _load(args)
+    trace, note = _record(args, model) if args.run_model else (None, "")
+    with ticking("drawing"):
+        content = page_bytes(model, args.title or Path(args.model).name, trace)
+    whole_file.write_whole(Path(args.output), [content])
+    say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
+    return 0
+
+
+def _load(args: Namespace) -> Model:
+    import heald
+    from heald_tools.step import with_graph
+
+    with ticking(f"loading {args.model}"):
+        model: Any = heald.load(args.model, device=args.device, signature=args.signature, tags=args.tags,
+                                format=args.format, mmap=args.mmap)
+    return with_graph(args, model)
+
+
+def _record(args: Namespace, model: Model) -> tuple[Any, str]:
+    """Run the model several times, and return the trace of the fastest run.
+
+    Returns None and the reason for a model that does not run on made-up inputs. With --input its error is raised."""
+    from heald import RunMetadata, RunOptions
+    from heald.errors import HealdError
+    from heald_tools.made_up_inputs import candidate_feeds, run_first
+    from heald_tools.step import outputs_of
+
+    try:
+        with ticking(f"running {args.model}"):
+            first = run_first(outputs_of(model), candidate_feeds(args.input, model))
+            feeds = {model.fed[name]: value for name, value in first.feeds.items()}
+            traces = []
+            for _ in range(TRACED_RUNS):
+                metadata = RunMetadata()
+                model.session.run([*model.fetched.values()], feeds, options=RunOptions(trace=True), metadata=metadata)
+                traces.append(metadata.trace)
+    except HealdError as error:
+        if args.input:
+            raise
+        return None, f"the model did not run on made-up inputs: {error.message}"
+    return min(traces, key=_duration), ""
+
+
+def _duration(trace: Any) -> int:
+    """Return the nanoseconds of the kernels of a run."""
+    return sum(event.ns for event in trace.events)

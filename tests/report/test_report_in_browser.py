@@ -1,0 +1,147 @@
+"""The page of heald report in a browser: pictures, search, keys, links, exports; and names that would like to run."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import pytest
+from builders.graphs import node, placeholder
+from harness.chromium import Browser, find_chromium
+from heald.cli import main
+from heald.graphs.graph.graph import Graph
+from heald_report.page import page_bytes
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "frozen.pb"
+PROGRAM = find_chromium()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
+PAYLOADS = (
+    "<script>hacked()</script>", "</script><script>hacked()</script>", "<img src=x onerror=hacked()>",
+    "<svg onload=hacked()>", "</title><script>hacked()</script>", "<!--<script>", "-->", "]]>", "'\"><b>",
+    "\" onload=\"hacked()", "javascript:hacked()", "{{ 7 * 7 }}", "{% raw %}", "${hacked()}", "`hacked()`",
+    "\\u003cscript\\u003e", "&lt;script&gt;", "__proto__", "constructor", "toString", "\u2028hacked()", "\u202eevil",
+    "\x00\x01", "\ud7ff\U0001f600", "=HYPERLINK(1)", "<iframe srcdoc='<script>hacked()</script>'>",
+    "<style>*{display:none}</style>", "url(http://localhost/x)", "<a href=http://localhost>",
+    "<base href=http://localhost>", "<meta http-equiv=refresh content=0>", "<template>", "%3Cscript%3E", "#node=x",
+    "?a&b=c", "\x0a\x0d\x09", "a" * 3000, "</style><script>hacked()</script>", "<textarea>", "//")
+NAMES = [f"{before}{payload}{number}{behind}" for number, (payload, (before, behind)) in enumerate(product(
+    PAYLOADS, (("", ""), ("s/", ""), ("", "/t"), ("<b>/", "/u"), ("&/", "&"))))]
+
+
+@pytest.fixture(scope="module")
+def shared_browser(tmp_path_factory):
+    browser = Browser(PROGRAM, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(shared_browser):
+    shared_browser.logged.clear()
+    shared_browser.emulate(width=1200, height=900)
+    yield shared_browser
+    assert shared_browser.logged == []
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    file = tmp_path_factory.mktemp("report") / "digits.html"
+    assert main(["report", str(DIGITS), "-o", str(file)]) == 0
+    return f"file://{quote(str(file))}"
+
+
+PARSE_EXPORT = "new DOMParser().parseFromString(report.exported(), 'image/svg+xml').querySelector('parsererror')"
+
+
+def open_page(browser, address):
+    browser.open("about:blank")  # a change of the part behind # alone opens nothing
+    browser.open(address)
+    browser.wait_for("document.querySelector('#canvas .box')")
+
+
+def path_of(browser):
+    return browser.value("[...document.querySelectorAll('#path button')].map(b => b.textContent)")
+
+
+def test_a_scope_opens_by_click_and_closes_by_key(browser, page):
+    open_page(browser, page)
+    assert path_of(browser) == ["graph", "functional_1"]
+    browser.value("""[...document.querySelectorAll('#canvas .box.scope')].find(b => b.textContent.includes('conv2d_1'))
+        .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
+    assert path_of(browser) == ["graph", "functional_1", "conv2d_1"]
+    browser.value("document.getElementById('canvas').focus()")
+    browser.press("Backspace")
+    assert path_of(browser) == ["graph", "functional_1"]
+    assert browser.value("document.querySelector('.box.chosen').textContent").startswith("conv2d_1")
+    browser.press("ArrowDown")
+    assert browser.value("document.querySelector('.box.chosen').textContent").startswith("batch_normalization_1")
+    browser.press("Enter")
+    assert len(path_of(browser)) == 3
+
+
+def test_a_search_leads_to_the_node_and_its_address_leads_back(browser, page):
+    open_page(browser, page)
+    browser.value("document.getElementById('search').focus()")
+    browser.value("document.getElementById('search').value = 'maxpool'")
+    browser.value("document.getElementById('search').dispatchEvent(new Event('input'))")
+    browser.press("Enter")
+    assert "MaxPool" in browser.value("document.querySelector('#details h2').textContent")
+    address, title = browser.value("location.href"), browser.value("document.querySelector('#details h2').textContent")
+    open_page(browser, address)
+    assert browser.value("document.querySelector('#details h2').textContent") == title
+
+
+def test_a_node_leads_to_its_calls_and_a_call_to_its_nodes(browser, page):
+    open_page(browser, f"{page}#tab=timeline&call=0")
+    name = browser.value("document.querySelector('#timeline .card ul button').textContent")
+    browser.value("document.querySelector('#timeline .card ul button').click()")
+    assert browser.value("document.querySelector('#details h2').textContent") == name
+    browser.value("[...document.querySelectorAll('#details .link')].find(b => b.textContent.includes('s')).click()")
+    assert not browser.value("document.getElementById('timeline').hidden")
+
+
+@pytest.mark.parametrize("tab", ["kernels", "memory", "placement"])
+def test_tables_are_filled(browser, page, tab):
+    open_page(browser, f"{page}#tab={tab}")
+    assert browser.value(f"document.querySelectorAll('#{tab} td').length") > 1
+
+
+def test_colours_change_and_a_picture_is_exported(browser, page):
+    open_page(browser, page)
+    fills = set()
+    for mode in ("device", "time"):
+        browser.value(f"report.colourBy('{mode}')")
+        fills.add(browser.value("getComputedStyle(document.querySelector('.box.scope .frame')).fill"))
+    assert len(fills) == 2
+    assert browser.value(PARSE_EXPORT) is None
+    assert browser.value("report.pngOf(report.exported()).then(blob => blob.size)") > 1000
+
+
+@pytest.mark.parametrize("width", [400, 900, 1600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
+    browser.emulate(width=width, height=800, scheme=scheme)
+    for tab in ("graph", "timeline", "kernels", "memory", "placement"):
+        open_page(browser, f"{page}#tab={tab}")
+        assert browser.value("document.documentElement.scrollWidth") <= width, tab
+
+
+def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path):
+    assert len(NAMES) == 200
+    nodes = [placeholder("x", (2,)), *(node(name, PAYLOADS[number % len(PAYLOADS)], "x", device=name)
+                                       for number, name in enumerate(NAMES))]
+    # Loading refuses most of these names, so a stand-in has them.
+    model = SimpleNamespace(graph=Graph(nodes), placement=dict, inputs={}, outputs=dict.fromkeys(NAMES, "float32"))
+    file = tmp_path / "hostile.html"
+    file.write_bytes(page_bytes(model, NAMES[1], None))
+    open_page(browser, f"file://{file}")
+    assert browser.value("typeof hacked") == "undefined"
+    assert browser.value("report.count") == 201
+    assert browser.value("document.scripts.length") == 7
+    assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
+    browser.value("for (let node = 0; node < report.count; node += 1) report.showNode(node)")
+    browser.value("report.showTab('placement')")
+    assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
+    assert browser.value(PARSE_EXPORT) is None
