@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import heald
 import numpy as np
@@ -20,6 +25,7 @@ from heald_report.node_table import MOST_NAME_CHARACTERS, shown_text, without_fo
 from heald_report.page import json_text, page_bytes, page_data
 from heald_report.pictures import BACKWARDS, MOST_BOXES, NODE, SCOPE
 from heald_report.scopes import MOST_MEMBERS, scope_tree
+from heald_report.svg import model_svg
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "frozen.pb"
@@ -182,7 +188,7 @@ def test_the_command_writes_one_page_without_weights_and_paths(tmp_path, capsys)
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ([str(DIGITS), "-o", "page.pb"], "is no .html file"),
+    ([str(DIGITS), "-o", "page.pb"], "is no .html file, and no .svg"),
     ([str(DIGITS), "-o", "no/such/folder/page.html", "--no-run"], "no/such/folder"),
     ([str(DIGITS), "-o", "page.html", "--input", "nothing=3"], "no input 'nothing'"),
     ([str(DIGITS), "-o", "page.html", "--device", "NOWHERE:0"], "NOWHERE")])
@@ -205,3 +211,32 @@ def test_a_model_that_does_not_run_has_a_page_without_a_run(tmp_path, capsys):
     page = tmp_path / "m.html"
     assert main(["report", str(tmp_path / "m.pb"), "-o", str(page), "--no-run"]) == 0
     assert 'data-tab="timeline"' not in page.read_text("utf-8")
+
+
+def texts_of_svg(text):
+    return {element.text for element in ElementTree.fromstring(text).iter()}  # noqa: S314 - our own picture
+
+
+@pytest.mark.parametrize("arguments", [["report", str(DIGITS), "-o"], ["explain", str(DIGITS), "--svg"]])
+def test_a_picture_alone_is_a_whole_svg(arguments, tmp_path):
+    file = tmp_path / "graph.svg"
+    assert main([*arguments, str(file)]) == 0
+    texts = texts_of_svg(file.read_text("utf-8"))
+    assert {"conv2d_1", "re_lu_1/Relu6", "from image"} <= texts
+
+
+def test_a_picture_of_another_suffix_and_without_the_plugin_is_a_typed_error(tmp_path, capsys, monkeypatch):
+    assert main(["explain", str(DIGITS), "--svg", str(tmp_path / "graph.png")]) == 1
+    assert "is no .svg file" in capsys.readouterr().err
+    command = [sys.executable, "-m", "heald", "explain", str(DIGITS), "--svg", "graph.svg"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env=os.environ | {"HEALD_PLUGINS__BLOCK": "report"})
+    assert done.returncode == 1
+    assert "no plugin in use brings" in done.stderr
+
+
+def test_an_svg_has_the_hostile_names_as_text():
+    names = ["<script>x</script>", "a&b", "\"'><g", "]]>"]
+    model = SimpleNamespace(graph=Graph([placeholder("x", (2,)), *(node(name, "Neg", "x") for name in names)]),
+                            placement=dict)
+    assert set(names) <= texts_of_svg(model_svg(model))

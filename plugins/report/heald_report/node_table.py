@@ -63,8 +63,11 @@ class NodeTable:
             self._by_name[name] = number  # the graph itself is the last body
 
     def number_of_name(self, name: str) -> int:
-        """Return the node of this name; -1 for a node that a pass made. Nodes of the graph itself win."""
-        return self._by_name.get(name, -1)
+        """Return the node of this name, or of the node under whose name a pass made this one; -1 without either.
+
+        Nodes of the graph itself win over those of functions.
+        """
+        return self._by_name.get(name, self._by_name.get(name.rpartition("/")[0], -1))
 
     def columns(self, pool: TextPool, placement: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the columns of the nodes' table."""

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
-from .pictures import Gallery, Picture
+from .pictures import Gallery, Picture, memories_of
 from .run_record import run_record
 
 if TYPE_CHECKING:
@@ -47,25 +47,17 @@ def page_data(model: Model, trace: Any) -> dict[str, Any]:
     graph = model.graph
     table, pool = NodeTable(bodies_of(graph)), TextPool()
     columns = table.columns(pool, model.placement())
-    gallery = Gallery(table, _memories(columns["device"], pool.texts))
+    gallery = Gallery(table, memories_of(columns["device"], pool.texts))
     run = None if trace is None else run_record(trace, table, pool)
     return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
-            "calls": gallery.calls_of_node, "root": gallery.root, "run": run, "texts": pool.texts}
+            "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),
+            "run": run, "texts": pool.texts}
 
 
 def json_text(data: Any) -> str:
     """Return JSON that is safe inside a script element."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPES)
-
-
-def _memories(devices: list[int], texts: list[str]) -> list[int]:
-    """Return a number for the memory of each node: that of its device, one for all devices on host memory."""
-    from heald import default_host
-
-    host_devices = {number for number in set(devices)
-                    if ":" not in texts[number] or default_host().is_host_visible(texts[number])}
-    return [-1 if number in host_devices else number for number in devices]
 
 
 def _picture_row(picture: Picture) -> list[Any]:

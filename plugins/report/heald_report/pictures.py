@@ -96,6 +96,13 @@ class Gallery:
             self.pictures.append(_PictureMaker(self, body, draft, start).make())
         self._roots[body.function] = start
 
+    def first_picture(self) -> int:
+        """Return the picture to begin with: that of the whole graph, or the scope in it where it has a single one."""
+        number = self.root
+        while len(scopes := [box.ref for box in self.pictures[number].boxes if box.kind == SCOPE]) == 1:
+            number, = scopes
+        return number
+
     def inner_pictures(self, number: int, node: Any, budget: int) -> tuple[list[int], int]:
         """Note the pictures of the functions that a node calls. Return those to draw inside it, and their boxes."""
         roots = [self._roots[name] for name in functions_of(node) if name in self._roots]
@@ -173,6 +180,15 @@ class _PictureMaker:
         number, body = self._gallery.number, self._body
         crosses = any(self._gallery.crosses_memories(number(body, a), number(body, b)) for a, b in pairs)
         return (BACKWARDS if start > end else 0) | (CROSSING if crosses else 0)
+
+
+def memories_of(devices: Sequence[int], texts: Sequence[str]) -> list[int]:
+    """Return a number for the memory of each node: that of its device, one for all devices on host memory."""
+    from heald import default_host
+
+    host_devices = {number for number in set(devices)
+                    if ":" not in texts[number] or default_host().is_host_visible(texts[number])}
+    return [-1 if number in host_devices else number for number in devices]
 
 
 def _text_box(kind: int, label: str, ref: int, folded: tuple[int, ...] = (), second_line: str = "") -> Box:

@@ -15,15 +15,17 @@ EPILOG = """\
 examples:
   heald report model.pb -o report.html                         one run with made-up inputs
   heald report model.pb -o report.html --input image=cat.png   one run with this input
-  heald report model.pb -o report.html --no-run                the graph and the placement alone"""
+  heald report model.pb -o report.html --no-run                the graph and the placement alone
+  heald report model.pb -o graph.svg                           the picture of the graph alone"""
 TRACED_RUNS = 3  # the page shows the fastest
-SUFFIXES = (".html", ".htm")
+SUFFIXES, PICTURE = (".html", ".htm"), ".svg"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_model(parser)
-    parser.add_argument("-o", "--output", metavar="FILE.html", required=True, help="the page to write")
+    parser.add_argument("-o", "--output", metavar="FILE.html", required=True,
+                        help="the page to write; FILE.svg for the picture of the graph alone")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input as heald run does; other inputs are made up (repeatable)")
     parser.add_argument("--no-run", dest="run_model", action="store_false",
@@ -38,13 +40,17 @@ def report(args: Namespace) -> int:
     from heald.runtime.support import whole_file
 
     from .page import page_bytes
+    from .svg import model_svg
 
-    if Path(args.output).suffix.lower() not in SUFFIXES:
-        raise InvalidArgument(f"--output '{args.output}' is no .html file", hint="--output report.html")
+    suffix = Path(args.output).suffix.lower()
+    if suffix not in (*SUFFIXES, PICTURE):
+        raise InvalidArgument(f"--output '{args.output}' is no .html file, and no .svg file",
+                              hint="--output report.html")
     model = _load(args)
-    trace, note = _record(args, model) if args.run_model else (None, "")
+    trace, note = _record(args, model) if args.run_model and suffix != PICTURE else (None, "")
     with ticking("drawing"):
-        content = page_bytes(model, args.title or Path(args.model).name, trace)
+        title = args.title or Path(args.model).name
+        content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
     return 0

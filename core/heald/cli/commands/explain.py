@@ -51,6 +51,8 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="only the nodes that this tensor needs (repeatable)")
     add_input_shapes(parser)
     parser.add_argument("--all", action="store_true", help="a row for every node")
+    parser.add_argument("--svg", metavar="FILE.svg",
+                        help="draw the graph in colours of devices instead, by the command report")
     add_listing(parser)
 
 
@@ -58,6 +60,8 @@ def explain(args: Namespace) -> int:
     from ..printing.table import show_json
     from .compiled import explanation_rows, open_compiled
 
+    if args.svg is not None:
+        return _draw(args)
     compiled = open_compiled(args)
     rows, step = _of_graph(args) if compiled is None else (explanation_rows(args, compiled), ExplainedStep(""))
     if args.json:
@@ -65,6 +69,21 @@ def explain(args: Namespace) -> int:
     else:
         _tell(rows, step, args.all)
     return 0
+
+
+def _draw(args: Namespace) -> int:
+    """Run the command report, which draws. Raises InvalidArgument for another suffix, and Unimplemented without it."""
+    from ...errors import InvalidArgument, Unimplemented
+    from ...runtime.support.install import install_hint
+    from . import of_plugins, run
+
+    if not args.svg.lower().endswith(".svg"):
+        raise InvalidArgument(f"--svg '{args.svg}' is no .svg file", hint="--svg graph.svg")
+    report = next((command for command in of_plugins().usable() if command.name == "report"), None)
+    if report is None:
+        raise Unimplemented("--svg needs the command report, which no plugin in use brings",
+                            hint=install_hint("heald-report"))
+    return run(report, Namespace(**vars(args) | {"output": args.svg, "input": [], "run_model": False, "title": None}))
 
 
 def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:

@@ -66,7 +66,8 @@
       report.make("span", {}, "thick edge: copied between memories")];
     if (mode === "time" || mode === "memory")
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
-        part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)), ...common];
+        part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)),
+      report.make("span", {}, "a call counts for each node that it does"), ...common];
     return [swatch(NEUTRAL(), mode === "device" ? "the runtime itself" : "no kernel"), ...kinds[mode].slice(0, 12).map(([name, number]) => swatch(report.nameColour(mode, name), `${name} (${number})`)), ...common];
   };
 })();

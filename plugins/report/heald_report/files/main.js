@@ -28,9 +28,7 @@
     } else if (tab === "timeline" && report.chosenCall() >= 0) parts.set("call", report.chosenCall());
     history.replaceState(null, "", `#${parts}`);
   };
-  // A picture with a single scope says little: the page begins inside the scope.
-  let first = data.root;
-  for (let inner; (inner = pictures[first].boxes.filter((box) => box.kind === report.KIND.SCOPE)).length === 1;) first = inner[0].ref;
+  const first = data.first;
   report.first = first;
   const read = () => {
     const parts = new URLSearchParams(location.hash.slice(1)), picture = Number(parts.get("picture") ?? first), call = Number(parts.get("call") ?? -1);
