@@ -42,6 +42,14 @@ class Graph(GraphBase):
     merge = surgery.merge
     replace_subgraph = surgery.replace_subgraph
 
+    def _repr_html_(self) -> str:
+        from ...runtime.support.notebook_table import notebook_table
+
+        rows = [{"node": node.name, "op": node.op, "inputs": ", ".join(map(str, node.inputs)), "device": node.device}
+                for node in self.nodes.values()]
+        return notebook_table(f"Graph of {len(rows)} nodes and {len(self.functions)} functions", rows,
+                              ("node", "op", "inputs", "device"), "op")
+
     def __reduce__(self) -> tuple[Any, ...]:
         from .graphdef_codec import binary_parts
 

@@ -57,6 +57,13 @@ class Signature:
     def __str__(self) -> str:
         return signature_text(self.inputs, self.outputs)
 
+    def _repr_html_(self) -> str:
+        from ...runtime.support.notebook_table import notebook_table
+
+        rows = [{"kind": kind, "name": name, "type": str(meta)} for kind, tensors in
+                (("input", self.inputs), ("output", self.outputs)) for name, meta in tensors.items()]
+        return notebook_table(type(self).__name__, rows, ("kind", "name", "type"), "kind")
+
     @property
     def is_runnable(self) -> bool:
         """False when loading found a reason why the signature cannot be run."""

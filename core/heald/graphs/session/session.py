@@ -379,6 +379,9 @@ class Session:
         """
         return with_rows(self._placed.placement, self._served)
 
+    def _repr_html_(self) -> str:
+        return self.placement()._repr_html_()
+
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
         """Return the step for these names without running it, for inspection."""

@@ -61,6 +61,12 @@ class Placement(Mapping[str, Assignment]):
             **self._choice_columns(row, choices), "refused": refusals(row),
         } for row in self._rows.values()]
 
+    def _repr_html_(self) -> str:
+        from ..support.notebook_table import notebook_table
+
+        columns = ("node", "op", "requested", "assigned", "kernel", "fused", "reason", "refused")
+        return notebook_table(f"Placement of {len(self)} nodes", self.table(), columns, "assigned")
+
     def reasons(self) -> dict[str, str]:
         """Return by node the reasons for its device and its kernel, with the kernels behind it, as one text."""
         parts = ("reason", "choice", "lost", "refused")
