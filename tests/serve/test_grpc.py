@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event
+from threading import Event, current_thread
 from time import monotonic
 
 import grpc
@@ -13,6 +13,8 @@ import pytest
 from harness.serve_grpc import MODELS, PREDICTION, Caller, arrays_of, fault
 from harness.serve_models import echo, infos, signature, start_server
 from heald.errors import DataLoss, InvalidArgument, Unavailable
+from heald_serve.brief_runs import FIRST_NEED, RunTimes
+from heald_serve.grpc.answer_frames import AnswerFrames
 from heald_serve.grpc.grpc_server import channel_arguments
 from heald_serve.grpc.services import HEALTH_SERVICE, OLD_REFLECTION_SERVICE, REFLECTION_SERVICE
 from heald_serve.grpc.tensors import read_tensor, write_tensor
@@ -36,6 +38,65 @@ def begin(start):
     yield begin
     for caller in callers:
         caller.close()
+
+
+def timed(model):
+    """The model, whose runs may move to the thread of a front."""
+    return {name: row._replace(times=RunTimes()) for name, row in model.items()}
+
+
+@pytest.mark.parametrize("as_content", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "bool"])
+def test_brief_runs_move_to_the_event_loop_with_equal_answers(begin, dtype, as_content):
+    threads = []
+
+    def run(x):
+        threads.append(current_thread().name)
+        return x
+
+    caller = begin({"m": timed(signature(infos(x=dtype), infos(y=dtype), run))},
+                   enable_serialization_as_tensor_content=as_content)
+    for numbers in ([1, 2], [0, 0], [100, -3], [], [1, 2]):
+        x = np.array(numbers).astype(dtype)
+        answers = [caller.predict("m", {"x": x}) for _ in range(FIRST_NEED + 4)]
+        assert len({answer.SerializeToString() for answer in answers}) == 1
+        assert arrays_of(answers[0])["y"].tolist() == x.tolist()
+        assert answers[0].model_spec.name == "m"
+        assert threads[-1] == "heald-serve-grpc"
+    assert threads[0].startswith("heald-serve-run")
+
+
+def test_a_brief_run_that_fails_has_the_ordinary_error(begin):
+    broken = [False]
+
+    def run(x):
+        if broken[0]:
+            raise DataLoss("the run fails")
+        return x
+
+    caller = begin({"m": timed(signature(infos(x="float32"), infos(y="float32"), run))})
+    for _ in range(FIRST_NEED + 4):
+        caller.predict("m", {"x": np.float32([1])})
+    broken[0] = True
+    assert fault(caller.predict, "m", {"x": np.float32([1])}) == ("DATA_LOSS", "the run fails")
+    assert fault(caller.predict, "m", {"z": np.float32([1])})[0] == "INVALID_ARGUMENT"
+    assert fault(caller.predict, "m", {"x": np.float32([1])}, signature="no")[0] == "FAILED_PRECONDITION"
+
+
+def test_frames_are_of_floats_alone_and_bounded():
+    frames, tail = AnswerFrames(), b"tail"
+    for size in range(1, 1000):
+        numbers = np.ones(size, np.float32)
+        frames.learn("s", {"y": numbers}, b"head" + numbers.tobytes() + tail, tail)
+    numbers = np.float32([[5]])
+    frames.learn("s", {"y": numbers}, b"head" + numbers.tobytes() + tail, tail)
+    assert frames.answer("s", {"y": 2 * numbers}) == b"head" + (2 * numbers).tobytes() + tail
+    assert frames.answer("s", {"y": numbers, "z": numbers}) is None
+    assert frames.answer("s", {"y": np.float32([5])}) is None
+    assert len(frames) <= 256
+    for other in (np.int8([1, 2]), strings(b"a"), np.zeros((0, 2), np.float32)):
+        frames.learn("s", {"y": other}, b"head" + other.tobytes() + tail, tail)
+        assert frames.answer("s", {"y": other}) is None
 
 
 def strings(*items):

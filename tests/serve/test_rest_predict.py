@@ -203,6 +203,26 @@ def test_random_lists_are_read_alike_by_both_ways():
 
 
 
+@pytest.mark.parametrize("kind", [dtypes.float32, dtypes.float64, dtypes.int32, dtypes.bool_, dtypes.string])
+@pytest.mark.parametrize("value", [[[1.0], "a"], [[1], {"a": 1}], [["a"], "b"], [[], ""], [[], {}], [[True], 1],
+                                   ["b", [1]], [[[1.0]], ["a"]], [[1.0], [1.0, 2.0]], [[1.0], None]])
+def test_lists_among_other_values_are_not_regular(value, kind):
+    assert regular_array(value, kind) is None
+
+
+def test_an_array_of_numbers_that_was_read_is_a_run_s_own():
+    array = regular_array([[1, 2.5], [3, 1e39]], dtypes.float32)
+    assert array.tolist() == [[1, 2.5], [3, np.inf]]
+    assert (array.dtype is dtypes.float32.numpy, array.flags.carray) == (True, True)  # so no run converts it
+
+
+@pytest.mark.parametrize(("dtype", "third"), [("float32", "0.333333343"), ("float64", "0.33333333333333331")])
+def test_each_number_of_an_array_has_its_own_precision(dtype, third):
+    numbers = np.array([1 / 3, 0.1, np.nan, np.inf, -np.inf, 2, -0.0, 1e30], dtype)
+    assert float_texts(numbers) == [third, "0.1", "NaN", "Infinity", "-Infinity", "2.0", "-0.0", "1e+30"]
+    assert float_texts(np.array([0.5, 4], dtype)) == ["0.5", "4.0"]
+
+
 def test_damaged_bodies_get_an_answer_of_the_table(client):
     """A body with bytes changed, removed or doubled is answered, or is the fault of the request."""
     from random import Random

@@ -318,3 +318,11 @@ def test_a_model_leaves_and_returns(serve):
     assert client.ask("POST", "/v2/repository/models/F/load").status == 200
     assert client.ask("POST", "/v2/repository/models/no/load").status == 404
     assert client.ask("POST", "/v2/repository/models/F/load", {"parameters": {"config": "{}"}}).status == 501
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int8", "int64", "uint16"])
+def test_raw_numbers_have_the_type_that_runs_take_without_conversion(name):
+    dtype = dtypes.named(name)
+    array = from_raw("x", np.arange(3, dtype=name).tobytes(), dtype, [3])
+    assert array.dtype is dtype.numpy
+    assert array.flags.carray

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from ...errors import InvalidArgument, callers_code
 from ..executor.step import RunOptions
 from .run_step import check_limits
@@ -27,6 +29,8 @@ def inputs_in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[
 
     Raises InvalidArgument for inputs that are missing, unknown, or given twice.
     """
+    if not named and len(arrays) == len(names) and arrays and type(arrays[0]) is ndarray:
+        return list(arrays)  # nothing is left to check
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
         named, arrays = dict_of_mapping(arrays[0], "inputs"), ()
     if len(arrays) > len(names):

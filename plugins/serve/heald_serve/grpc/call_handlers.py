@@ -13,9 +13,11 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import grpc
+from google.protobuf.message import DecodeError
 from heald.errors import HealdError, InvalidArgument, typed_error
 
 from ..http.guards import Guards
@@ -43,6 +45,8 @@ class RpcCall(NamedTuple):
 
 
 Method = Callable[[Any, RpcCall], Any]  # to an awaitable of a message, or an asynchronous iterator of messages
+DirectMethod = Callable[[Any], bytes | None]  # from a small message to its answer; None where `Method` answers it
+NO_DIRECT_METHODS: Mapping[str, DirectMethod] = MappingProxyType({})
 
 
 def _have_room() -> None:
@@ -60,27 +64,38 @@ class CallHandlers:
     ) -> None:
         self._guards, self._memory, self._conversions, self._check_room = guards, memory, conversions, check_room
 
-    def of_service(self, service: str, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
-        handlers = {name: self._handler(service, SERVICES[service][name], method) for name, method in methods.items()}
+    def of_service(
+        self, service: str, methods: Mapping[str, Method], direct: Mapping[str, DirectMethod] = NO_DIRECT_METHODS
+    ) -> grpc.GenericRpcHandler:
+        """The handler of a service. `direct` has the methods that are tried first, for small messages."""
+        handlers = {name: self._handler(service, SERVICES[service][name], method, direct.get(name))
+                    for name, method in methods.items()}
         return grpc.method_handlers_generic_handler(service, handlers)
 
-    def _handler(self, service: str, signature: Signature, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+    def _handler(
+        self, service: str, signature: Signature, method: Method, directly: DirectMethod | None
+    ) -> grpc.RpcMethodHandler[Any, Any]:
         needs_token = not service.startswith(UNGUARDED)
         if signature.takes_stream:
             return grpc.stream_stream_rpc_method_handler(self._stream(signature, method, needs_token=needs_token))
         if signature.gives_stream:
             return grpc.unary_stream_rpc_method_handler(self._watch(signature, method, needs_token=needs_token))
         check_room = self._check_room if signature.request in RUNS else _have_room
-        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token,
+        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, directly, needs_token=needs_token,
                                                                check_room=check_room))
 
     def _unary(
-        self, signature: Signature, method: Method, *, needs_token: bool, check_room: Callable[[], None]
+        self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool,
+        check_room: Callable[[], None]
     ) -> Any:
         async def handle(data: bytes, context: Any) -> bytes:
             try:
                 self._check_caller(context, needs_token=needs_token)
                 check_room()
+                if directly is not None and len(data) <= LARGEST_ON_LOOP_BYTES:
+                    direct_answer = directly(parse_request(signature.request, data))
+                    if direct_answer is not None:
+                        return direct_answer
                 with self.counted(data):
                     call = self._call_of(data, context)
                     message = await call.convert(len(data), partial(parse_request, signature.request, data))
@@ -158,8 +173,6 @@ class CallHandlers:
 
 
 def parse_request(name: str, data: bytes) -> Any:
-    from google.protobuf.message import DecodeError
-
     try:
         return message_class(name).FromString(data)
     except DecodeError as error:

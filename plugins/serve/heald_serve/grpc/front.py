@@ -14,7 +14,7 @@ from ..models.model_manager import ModelManager
 from ..predict import Predictor
 from ..settings import Settings
 from ..v2.inference_service import InferenceService
-from .call_handlers import CallHandlers, Method
+from .call_handlers import NO_DIRECT_METHODS, CallHandlers, Method
 from .grpc_server import GrpcServer, GrpcSettings
 from .health import Health
 from .model_service import ModelService
@@ -36,10 +36,11 @@ def make_grpc_server(
 ) -> GrpcServer:
     """A server that is not started. Raises InvalidArgument for arguments that are none."""
     options, ending = settings.options, threading.Event()
+    prediction = PredictionService(
+        manager, predictor, as_content=options["enable_serialization_as_tensor_content"],
+        checks_methods=options["enable_signature_method_name_check"], metrics=metrics)
     services: dict[str, Mapping[str, Method]] = {
-        PREDICTION_SERVICE: PredictionService(
-            manager, predictor, as_content=options["enable_serialization_as_tensor_content"],
-            checks_methods=options["enable_signature_method_name_check"], metrics=metrics).methods(),
+        PREDICTION_SERVICE: prediction.methods(),
         MODEL_SERVICE: ModelService(manager, metrics, lists).methods(),
     }
     if inference is not None:
@@ -49,7 +50,9 @@ def make_grpc_server(
     reflection = Reflection([*services, REFLECTION_SERVICE, OLD_REFLECTION_SERVICE]).methods()
     services |= {REFLECTION_SERVICE: reflection, OLD_REFLECTION_SERVICE: reflection}
     handlers = CallHandlers(Guards(None, settings.token), memory, conversions, predictor.check_room)
-    return GrpcServer([handlers.of_service(name, methods) for name, methods in services.items()], GrpcSettings(
+    direct = {PREDICTION_SERVICE: prediction.direct_methods()}
+    return GrpcServer([handlers.of_service(name, methods, direct.get(name, NO_DIRECT_METHODS))
+                       for name, methods in services.items()], GrpcSettings(
         settings.host, settings.grpc_port, options["grpc_socket_path"], options["grpc_channel_arguments"], settings.tls,
         options["max_connections"], options["drain_timeout_in_ms"] / 1000, memory.limit,
         settings.workers > 1), ending)

@@ -6,7 +6,6 @@ option asks for that. Floats and booleans enter the typed field as packed bytes,
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -15,11 +14,13 @@ import numpy as np
 from heald.api import TensorInfo, TensorValue, dtypes
 from heald.errors import HealdError, InvalidArgument
 
+from ..raw_numbers import IS_LITTLE_ENDIAN, little_endian
+
 _PACKED_FIELDS = {"float32": 5, "float64": 6, "complex64": 9, "bool": 11, "complex128": 12}
 _WIDE_FIELDS = {"int64": "int64_val", "uint32": "uint32_val", "uint64": "uint64_val"}
 _HALVES = ("float16", "bfloat16")
 LARGEST_PLAIN_BYTES = 64 << 10
-_PLAIN_TYPES = {} if sys.byteorder == "big" else {dtypes.named(name).number: np.dtype(name) for name in (
+_PLAIN_TYPES = {} if not IS_LITTLE_ENDIAN else {dtypes.named(name).number: np.dtype(name) for name in (
     "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
 LARGEST_FILLED_BYTES = 64 << 20
 STRING_BYTES = 8  # of an element in an object array
@@ -76,14 +77,14 @@ def write_tensor(message: Any, array: Any, *, as_content: bool = False) -> None:
     if dtype is dtypes.string:
         message.string_val.extend(item.encode() if isinstance(item, str) else item for item in array.reshape(-1))
     elif as_content or dtype.kind == "q":
-        message.MergeFromString(_bytes_field(_TENSOR_CONTENT, _little_endian(array)))
+        message.MergeFromString(_bytes_field(_TENSOR_CONTENT, little_endian(array)))
     else:
         _write_elements(message, array, dtype.name)
 
 
 def _write_elements(message: Any, array: Any, kind: str) -> None:
     if kind in _PACKED_FIELDS:
-        message.MergeFromString(_bytes_field(_PACKED_FIELDS[kind], _little_endian(array)))
+        message.MergeFromString(_bytes_field(_PACKED_FIELDS[kind], little_endian(array)))
     elif kind.startswith("float8"):
         message.float8_val = array.tobytes()
     elif kind in _HALVES:
@@ -91,11 +92,6 @@ def _write_elements(message: Any, array: Any, kind: str) -> None:
     else:
         getattr(message, _WIDE_FIELDS.get(kind, "int_val")).extend(array.reshape(-1).astype(np.int64 if kind != "uint64"
                                                                                            else np.uint64).tolist())
-
-
-def _little_endian(array: Any) -> bytes:
-    data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    return data
 
 
 def _bytes_field(number: int, data: bytes) -> bytes:

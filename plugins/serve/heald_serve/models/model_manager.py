@@ -13,9 +13,8 @@ No method waits, but for a load. Time is handed in, so that tests need none.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
@@ -258,15 +257,12 @@ class ModelManager:
         request = f"Latest({name})" if version is None else f"Specific({name}, {version})"
         raise NotFound(f"Servable not found for request: {request}")
 
-    def _candidates(self, name: str, version: int | None) -> Iterator[Servable]:
+    def _candidates(self, name: str, version: int | None) -> list[Servable]:
         with self._lock:
-            servables = dict(self._servables.get(name, {}))
-        if version is not None:
-            with suppress(KeyError):
-                yield servables[version]
-            return
-        for number in sorted(servables, reverse=True):
-            yield servables[number]
+            servables = self._servables.get(name, {})
+            if version is not None:
+                return [servables[version]] if version in servables else []
+            return [servables[number] for number in sorted(servables, reverse=True)]
 
     def statuses(self, name: str, version: int | None = None) -> list[VersionStatus]:
         """The states of a model's versions, the highest first. Raises NotFound."""

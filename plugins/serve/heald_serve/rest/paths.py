@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ _MODEL = r"/v1/models"
 _VERSION = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(rf"(?i:{_MODEL}/(?P<name>[^/:]+){_VERSION}):(?P<verb>classify|regress|predict)")
 _GET = re.compile(rf"(?i:{_MODEL}(?:/(?P<name>[^/:]+))?{_VERSION}(?P<verb>/metadata)?)")
+MOST_PATHS = 64  # that are remembered; clients repeat theirs
 LARGEST_VERSION = (1 << 63) - 1
 METADATA, STATUS = "metadata", "status"
 
@@ -29,6 +31,7 @@ class Malformed(InvalidArgument):
     """A request that is none of the interface's."""
 
 
+@lru_cache(MOST_PATHS)
 def parse_path(method: str, target: str) -> Call:
     """The call that a request line names. Raises Malformed, and InvalidArgument for a version beyond 63 bits."""
     match = {"POST": _POST, "GET": _GET}[method].fullmatch(target) if method in ("POST", "GET") else None

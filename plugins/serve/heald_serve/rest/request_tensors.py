@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from array import array as number_array
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -25,6 +26,7 @@ _FLOATS, _INTEGERS = ("float32", "float64"), (*_CHECKED_AS_INT32, "uint16", "int
 _RANGES = dict.fromkeys(_CHECKED_AS_INT32, (-(1 << 31), (1 << 31) - 1)) | {
     name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in ("int64", "uint16", "uint32", "uint64")}
 _LISTS = {list}
+_TYPE_CODES = {"float32": "f", "float64": "d"}
 _SPACE = re.compile(r"\s+")
 
 Arrays = dict[str, Any]
@@ -101,7 +103,7 @@ def regular_array(value: Any, dtype: DType) -> Any | None:
     flat = [value]
     while flat and isinstance(flat[0], list):
         length = len(flat[0])
-        if len(shape) == MOST_DIMS or set(map(type, flat)) != _LISTS or set(map(len, flat)) != {length}:
+        if len(shape) == MOST_DIMS or not _are_lists(flat, length, dtype):
             return None
         shape.append(length)
         flat = list(chain.from_iterable(flat))
@@ -111,15 +113,25 @@ def regular_array(value: Any, dtype: DType) -> Any | None:
     return None if elements is None else elements.reshape(shape)
 
 
+def _are_lists(items: list[Any], length: int, dtype: DType) -> bool:
+    """True for lists of one length. For numbers also where objects or texts are among them: these leave texts as
+    elements, which are no numbers."""
+    if not length or dtype.name == "string":
+        return set(map(type, items)) == _LISTS and set(map(len, items)) == {length}
+    try:
+        return set(map(len, items)) == {length}
+    except TypeError:  # a number is among them
+        return False
+
+
 def _regular_elements(flat: list[Any], dtype: DType) -> Any | None:
     kinds = set(map(type, flat))
     name = dtype.name
     if name in _FLOATS and kinds <= {int, float}:
-        with np.errstate(over="ignore", under="ignore"):
-            try:
-                return np.array(flat, np.float64).astype(dtype.numpy)
-            except OverflowError:
-                return None
+        try:  # without warnings, which a cast of NumPy gives for a number beyond the type
+            return np.frombuffer(number_array(_TYPE_CODES[name], flat), dtype.numpy)
+        except OverflowError:
+            return None
     if name in _INTEGERS and kinds == {int}:
         low, high = _RANGES[name]
         if min(flat) >= low and max(flat) <= high:

@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,14 @@ def float_texts(flat: Any) -> list[str]:
         return []
     values = tuple(flat.tolist())
     texts = ("%g " * len(values) % values).split()
-    differs = (np.array(list(map(float, texts)), flat.dtype) != flat) & (flat == flat)
-    indices = np.flatnonzero(differs).tolist()
-    if indices:
-        exact = f"%.{_DIGITS[flat.dtype]}g " * len(indices) % tuple([values[i] for i in indices])
-        for at, text in zip(indices, exact.split(), strict=True):
-            texts[at] = text
+    numbers: tuple[float, ...] = tuple(map(float, texts))
+    if flat.dtype == np.float32:
+        singles = Struct(f"{len(values)}f")
+        numbers = singles.unpack(singles.pack(*numbers))
+    if numbers != values:
+        exact = (f"%.{_DIGITS[flat.dtype]}g " * len(values) % values).split()
+        texts = [text if number == value else exact_text
+                 for text, number, value, exact_text in zip(texts, numbers, values, exact, strict=True)]
     return [text if "." in text or "e" in text else _SPECIAL.get(text, f"{text}.0") for text in texts]
 
 

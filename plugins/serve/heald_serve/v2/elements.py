@@ -13,6 +13,7 @@ import numpy as np
 from heald.api import DType, dtypes
 from heald.errors import InvalidArgument, Unimplemented
 
+from ..raw_numbers import IS_LITTLE_ENDIAN, little_endian
 from ..rest.request_tensors import to_tensor
 from ..rest.response_text import float_texts, string_text
 
@@ -39,7 +40,8 @@ def from_raw(name: str, data: bytes | memoryview, dtype: DType, shape: Shape) ->
                               f"{count * dtype.itemsize}")
     if dtype is dtypes.bool_:
         return (np.frombuffer(data, np.uint8) != 0).reshape(shape)
-    array = np.frombuffer(data, dtype.numpy.newbyteorder("<")).reshape(shape)
+    stored_type = dtype.numpy if IS_LITTLE_ENDIAN else dtype.numpy.newbyteorder("<")  # a run converts any other object
+    array = np.frombuffer(data, stored_type).reshape(shape)
     return array.copy() if len(data) <= LARGEST_COPIED_BYTES else array  # a run converts an array that is not writable
 
 
@@ -66,8 +68,7 @@ def object_array(items: Sequence[bytes]) -> Any:
 
 def to_raw(array: Any, dtype: DType) -> bytes:
     if dtype is not dtypes.string:
-        data: bytes = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-        return data
+        return little_endian(array)
     parts: list[bytes] = []
     for item in array.reshape(-1):
         text = item.encode() if isinstance(item, str) else item
