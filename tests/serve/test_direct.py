@@ -12,7 +12,7 @@ from heald.graphs.graph.function import Function
 from heald.graphs.graph.graph import Graph, Node
 from heald_serve.brief_runs import BRIEF_SECONDS, FIRST_NEED, RunTimes, may_be_brief
 from heald_serve.http import direct
-from heald_serve.http.direct import DirectAnswers, fields_of
+from heald_serve.http.direct import MOST_HEADS, DirectAnswers, fields_of
 from heald_serve.http.guards import Guards
 from heald_serve.http.messages import Response
 
@@ -148,6 +148,23 @@ def test_a_request_that_the_guards_refuse_goes_the_ordinary_way():
     answers, _ = make_answers(guards=Guards(None, "secret"))
     assert ask(answers, request_text()) == [None]
     assert ask(answers, request_text("Authorization: Bearer secret\r\n")) != [None]
+
+
+def test_a_repeated_head_has_the_body_of_each_request():
+    answers, _ = make_answers(lambda target, headers, body: Response(200, headers[b"a"] + body))
+    requests = [request_text("a: 1\r\n"), request_text("a: 1\r\n", b"[]"), request_text("a: 2\r\n"),
+                request_text("a: 1\r\n", b"[ ]"), request_text("a: 1\r\n", b"{", length=2), request_text("a: 1\r\n")]
+    answers = ask(answers, *requests)
+    assert [answer and answer.partition(b"\r\n\r\n")[2] for answer in answers] == [
+        b"1{}", b"1[]", b"2{}", b"1[ ]", None, b"1{}"]
+
+
+def test_remembered_heads_are_bounded_and_none_is_one_that_the_guards_refuse():
+    answers, _ = make_answers(guards=Guards(None, "secret"))
+    ask(answers, *[request_text(f"a: {number}\r\n") for number in range(10)])
+    assert answers.head_count == 0
+    ask(answers, *[request_text(f"Authorization: Bearer secret\r\na: {number}\r\n") for number in range(1000)])
+    assert 0 < answers.head_count <= MOST_HEADS
 
 
 def test_fields_of_equal_names_are_unusual():

@@ -16,6 +16,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
+from typing import NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -25,14 +26,25 @@ from .messages import Headers, Response, error_body
 TURN_SECONDS = 0.05
 LONG_TURN_REQUESTS = 4
 LARGEST_HEAD_BYTES = 8 << 10
+MOST_HEADS = 256  # that are remembered
 # Headers that change the reading of a request, or its answer.
 UNUSUAL = frozenset({b"transfer-encoding", b"content-encoding", b"expect", b"upgrade", b"connection", b"x-request-id",
                      b"traceparent"})
 _LENGTH = b"\r\ncontent-length:"
+_LENGTH_TEXT = re.compile(rb"0|[1-9][0-9]{0,15}")
 _START = re.compile(rb"POST (/v[12]/models/[\x21-\x7e]+) HTTP/1\.1\r\n")
 _FIELDS = re.compile(rb"(?:[A-Za-z0-9-]+:[\x20-\x7e]*\r\n)+")
 
 DirectRoute = Callable[[str, Headers, bytes], Response | None]
+
+
+class _Head(NamedTuple):
+    """`headers`: the fields of the head. `body_bytes`: the length that it states."""
+
+    route: DirectRoute
+    target: str
+    headers: Headers
+    body_bytes: int
 
 
 class DirectAnswers:
@@ -48,36 +60,57 @@ class DirectAnswers:
     ) -> None:
         self._routes, self._guards, self._most_requests = routes, guards, most_requests
         self._is_full, self._on_refusal = is_full, on_refusal
+        self._heads: dict[bytes, _Head] = {}
         self._turn_start: float | None = None
         self._answered = 0  # in this turn
         self._refusal_headers: Sequence[tuple[bytes, bytes]] | None = None
         self._refusal_bytes = b""
         self.on_long_turn: Callable[[], object] = lambda: None
 
+    @property
+    def head_count(self) -> int:
+        """The heads that are remembered."""
+        return len(self._heads)
+
     def __call__(self, data: bytes, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
         """The answer to a request, or None for one that needs a task."""
-        start = _START.match(data)
-        if start is None:
-            return None
         end = data.find(b"\r\n\r\n", 0, LARGEST_HEAD_BYTES) + 4
-        if end < 4:
+        if end < 4 or data[5:8] not in self._routes:
             return None
-        route = self._routes.get(data[5:8])
-        if route is None:
-            return None
-        if (self._is_late() or self._is_full()) and is_plain(data[start.end() - 2 : end - 2], len(data) - end):
-            self._on_refusal(start[1].decode("latin-1"))
-            return self._refusal(default_headers)
-        headers = fields_of(data[start.end() : end - 2])
-        if headers is None or headers.get(b"content-length") != b"%d" % (len(data) - end):
-            return None
-        if self._guards.refusal(headers) is not None:
+        if self._is_late() or self._is_full():
+            start = _START.match(data)
+            if start is not None and is_plain(data[start.end() - 2 : end - 2], len(data) - end):
+                self._on_refusal(start[1].decode("latin-1"))
+                return self._refusal(default_headers)
+        head = self._head(data[:end])
+        if head is None or head.body_bytes != len(data) - end:
             return None
         try:
-            response = route(start[1].decode("latin-1"), headers, data[end:])
+            response = head.route(head.target, head.headers, data[end:])
         except Exception:  # noqa: BLE001 - the ordinary way meets the fault again, and tells it
             return None
         return None if response is None else written(response, default_headers)
+
+    def _head(self, data: bytes) -> _Head | None:
+        """The parts of a head that the guards let pass; None for any other. Clients repeat their heads."""
+        head = self._heads.get(data)
+        if head is None:
+            head = self._read_head(data)
+            if head is not None:
+                if len(self._heads) >= MOST_HEADS:
+                    self._heads.clear()
+                self._heads[data] = head
+        return head
+
+    def _read_head(self, data: bytes) -> _Head | None:
+        start = _START.match(data)
+        headers = None if start is None else fields_of(data[start.end() : -2])
+        if start is None or headers is None or self._guards.refusal(headers) is not None:
+            return None
+        length = headers.get(b"content-length", b"")
+        if _LENGTH_TEXT.fullmatch(length) is None:
+            return None
+        return _Head(self._routes[data[5:8]], start[1].decode("latin-1"), headers, int(length))
 
     def _refusal(self, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """The bytes of REFUSAL. uvicorn makes new default headers each second."""

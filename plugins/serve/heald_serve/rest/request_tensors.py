@@ -106,7 +106,7 @@ def regular_array(value: Any, dtype: DType) -> Any | None:
         if len(shape) == MOST_DIMS or not _are_lists(flat, length, dtype):
             return None
         shape.append(length)
-        flat = list(chain.from_iterable(flat))
+        flat = list(chain.from_iterable(flat)) if length != 1 else [item for (item,) in flat]
     if 0 in shape:
         return np.zeros(shape, _numpy_type(dtype))
     elements = _regular_elements(flat, dtype)

@@ -10,7 +10,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from struct import Struct
+from struct import pack, unpack
 from typing import Any
 
 import numpy as np
@@ -117,8 +117,8 @@ def float_texts(flat: Any) -> list[str]:
     texts = ("%g " * len(values) % values).split()
     numbers: tuple[float, ...] = tuple(map(float, texts))
     if flat.dtype == np.float32:
-        singles = Struct(f"{len(values)}f")
-        numbers = singles.unpack(singles.pack(*numbers))
+        form = f"{len(values)}f"
+        numbers = unpack(form, pack(form, *numbers))
     if numbers != values:
         exact = (f"%.{_DIGITS[flat.dtype]}g " * len(values) % values).split()
         texts = [text if number == value else exact_text
