@@ -4,10 +4,12 @@ import asyncio
 import threading
 from math import inf
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from harness.serve_models import Client, infos, signature
+from heald.errors import DataLoss
 from heald.graphs.graph.function import Function
 from heald.graphs.graph.graph import Graph, Node
 from heald_serve.brief_runs import BRIEF_SECONDS, FIRST_NEED, RunTimes, may_be_brief
@@ -15,6 +17,7 @@ from heald_serve.http import direct
 from heald_serve.http.direct import MOST_HEADS, DirectAnswers, fields_of
 from heald_serve.http.guards import Guards
 from heald_serve.http.messages import Response
+from heald_serve.models.served_model import signatures_of
 
 ONE_ROW = {"x": np.zeros((1, 2), np.float32)}
 BRIEF = BRIEF_SECONDS / 2
@@ -74,6 +77,26 @@ def test_graphs_with_loops_or_ops_that_act_are_not_brief(ops, is_brief):
 def test_a_loop_in_a_function_counts():
     body = Function("body", [], [], [Node("loop", "StatelessWhile")], {})
     assert not may_be_brief(graph_of("PartitionedCall", functions=[body]), lambda _: False)
+
+
+@pytest.mark.parametrize(("ops", "devices", "is_brief"), [
+    ({"Conv2D", "Relu"}, ("CPU:0",), True), ({"While"}, ("CPU:0",), False), ({"QueueDequeueV2"}, ("CPU:0",), False),
+    ({"Relu", "ReadVariableOp"}, (), True), ({"Relu"}, ("CPU:0", "GPU:0"), False), (None, ("CPU:0",), False)])
+def test_a_compiled_model_is_judged_by_the_ops_and_devices_of_its_program(ops, devices, is_brief):
+    """Ops are None for a program with host kernels."""
+    model = SimpleNamespace(signatures={}, inputs={}, outputs={}, program_ops=lambda: ops,
+                            program_devices=devices)
+    (signature,) = signatures_of(model, {"ReadVariableOp", "QueueDequeueV2"}.__contains__).values()
+    assert (signature.times is not None) == is_brief
+
+
+def test_a_compiled_model_with_damaged_functions_and_one_of_a_plugin_run_in_threads():
+    def ops():
+        raise DataLoss("damaged")
+
+    for fields in ({"program_ops": ops, "program_devices": ()}, {}):
+        (signature,) = signatures_of(SimpleNamespace(signatures={}, inputs={}, outputs={}, **fields)).values()
+        assert signature.times is None
 
 
 def request_text(head="", body=b"{}", *, target="/v1/models/m:predict", length=None):

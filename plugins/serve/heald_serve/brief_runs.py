@@ -3,7 +3,8 @@
 A hand-over to a thread and back takes a tenth of a millisecond and more, since two threads then take turns with the
 interpreter. A small model needs less. So a front's event loop runs a signature itself
 
-    of a model   whose graph has no loop, and no op that waits or acts: its time depends on its inputs' shapes
+    of a model   whose graph or program has no loop, and no op that waits or acts: its time depends on its inputs'
+                 shapes
     of inputs    of shapes whose runs were brief: within BRIEF_SECONDS of their thread's CPU time
 
 A shape collects points: one for a brief run, and less SLOW_POINTS for a slower one, such as one in which Python's
@@ -12,7 +13,7 @@ garbage collector ran. A run of LONG_SECONDS takes them all, and doubles the poi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 BRIEF_SECONDS = 400e-6
@@ -85,9 +86,12 @@ def may_be_brief(graph: Any, is_stateful: Callable[[str], bool]) -> bool:
     """True for a graph without loops and without ops that wait or act. Raises nothing for an unknown op: it may act."""
     functions = graph.functions
     ops = {*_ops_of(graph), *(op for function in functions.values() for op in _ops_of(function))}
-    if ops & _LOOPS:
-        return False
-    return not any(is_stateful(op) for op in ops - _READS - functions.keys())
+    return are_ops_brief(ops - functions.keys(), is_stateful)
+
+
+def are_ops_brief(ops: Collection[str], is_stateful: Callable[[str], bool]) -> bool:
+    """True for ops none of which loops, waits or acts."""
+    return _LOOPS.isdisjoint(ops) and not any(is_stateful(op) for op in ops if op not in _READS)
 
 
 def _ops_of(graph: Any) -> Iterable[str]:

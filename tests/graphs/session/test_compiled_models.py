@@ -48,6 +48,12 @@ def test_compiled_digits_equal_the_loaded_ones():
     assert same(LoadedCompiledModel(compiled)(x), expected)
 
 
+def test_a_compiled_model_names_its_ops_and_devices():
+    model = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))
+    assert {"Conv2D", "MatMul"} <= (model.program_ops() or set())
+    assert model.program_devices == ("CPU:0",)
+
+
 def test_each_shape_has_its_own_entry_over_shared_constants():
     loaded = heald.load(DIGITS)
     expected = [loaded(fed(count)) for count in (2, 5)]

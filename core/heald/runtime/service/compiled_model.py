@@ -22,7 +22,7 @@ from ..linker.link_context import LinkContext
 from ..linker.result_inference import common_info
 from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import COMPILE_AGAIN, CompiledModel, Entry, Port, Requirement
-from ..program.host_program import HOST, ProgramDef
+from ..program.host_program import HOST, RUNTIME_CODES, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..support.install import named_hint
@@ -201,8 +201,21 @@ class LoadedCompiledModel(CompiledSignature):
             raise NotFound(f"the compiled model has no signature '{model.chosen_signature}'",
                            hint=f"its signatures: {', '.join(entries) or 'none'}")
         super().__init__(state, entries[model.chosen_signature])
+        self._initial = frozenset(name for entry in model.entries for name in entry.initial)
         self.signatures: Mapping[str, CompiledSignature] = {
             name: CompiledSignature(state, signature_entries) for name, signature_entries in entries.items() if name}
+
+    def program_ops(self) -> frozenset[str] | None:
+        """The ops of a call, once its initial functions have run. None for a program with a call of another kind, such
+        as a host kernel. Raises DataLoss for a function that is damaged."""
+        calls = [call for name, function in self._state.program.functions.items() if name not in self._initial
+                 for call in function.kernels if call.code not in RUNTIME_CODES]
+        return None if any(call.is_host_kernel for call in calls) else frozenset(call.op for call in calls)
+
+    @property
+    def program_devices(self) -> tuple[str, ...]:
+        """The devices that the program is compiled for."""
+        return tuple(self._state.program.requires)
 
     @property
     def session(self) -> Any:

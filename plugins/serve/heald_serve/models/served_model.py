@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import heald
 from heald.api import TensorInfo, dtypes
 from heald.errors import HealdError, InvalidArgument
 
-from ..brief_runs import RunTimes, may_be_brief
+from ..brief_runs import RunTimes, are_ops_brief, may_be_brief
 
 DEFAULT_SIGNATURE = "serving_default"
 PREDICT, CLASSIFY, REGRESS = (f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress"))
@@ -47,15 +47,20 @@ def signatures_of(model: Any, is_stateful: Callable[[str], bool] = lambda _: Tru
 
 
 def _may_run_briefly(model: Any, is_stateful: Callable[[str], bool]) -> bool:
-    """True for a graph on the CPU whose runs take a time that its inputs' shapes decide."""
-    if not isinstance(model, heald.Model):
-        return False
+    """True for a model on the CPU whose runs take a time that its inputs' shapes decide."""
     try:
-        return may_be_brief(model.graph, is_stateful) and all(
-            not assignment.device or assignment.device.startswith("CPU")
-            for assignment in model.placement().values())
+        if isinstance(model, heald.Model):
+            return may_be_brief(model.graph, is_stateful) and _are_on_cpu(
+                assignment.device for assignment in model.placement().values())
+        list_ops = getattr(model, "program_ops", None)  # a loader of a plugin may give any model
+        ops = None if list_ops is None else list_ops()
+        return ops is not None and are_ops_brief(ops, is_stateful) and _are_on_cpu(model.program_devices)
     except HealdError:
         return False
+
+
+def _are_on_cpu(devices: Iterable[str | None]) -> bool:
+    return all(not device or device.startswith("CPU") for device in devices)
 
 
 def _served_signature(name: str, signature: Any, declared: Any) -> ServedSignature:
