@@ -33,8 +33,20 @@ class Allocator(PlainAllocator):
         ALLOCATORS[cls.__name__] = cls
 
 
+LARGEST_OF_THE_TRIAL, READS_OF_THE_TRIAL = 4097, 3  # an object that is made has passed a trial: its faults come later
+
+
 class SaysNothingOfThreads(Queue):
-    parallelism_level = property(lambda self: 0, lambda self, level: None)
+    reads = 0
+
+    @property
+    def parallelism_level(self):
+        self.reads += 1
+        return 1 if self.reads <= READS_OF_THE_TRIAL else 0
+
+    @parallelism_level.setter
+    def parallelism_level(self, level):
+        pass
 
 
 class LosesATask(Queue):
@@ -107,8 +119,7 @@ class BlocksForAll(Queue):
 
 class RefusesAndRuns(Queue):
     def add_blocking_task(self, task, /, allow_queuing):
-        super().add_blocking_task(task, allow_queuing)
-        return False
+        return super().add_blocking_task(task, allow_queuing) and allow_queuing
 
 
 class HidesErrors(Queue):
@@ -154,24 +165,26 @@ class HangsInAChild(Queue):
 
 class IsTooShort(Allocator):
     def allocate(self, nbytes, alignment=64):
-        return super().allocate(max(nbytes - 1, 0), alignment)
+        return super().allocate(max(nbytes - (nbytes > LARGEST_OF_THE_TRIAL), 0), alignment)
 
 
 class GivesFloats(Allocator):
     def allocate(self, nbytes, alignment=64):
-        return super().allocate(nbytes, alignment).astype(np.float32)
+        buffer = super().allocate(nbytes, alignment)
+        return buffer if nbytes <= LARGEST_OF_THE_TRIAL else buffer.astype(np.float32)
 
 
 class GivesReadOnly(Allocator):
     def allocate(self, nbytes, alignment=64):
         buffer = super().allocate(nbytes, alignment)
-        buffer.flags.writeable = False
+        buffer.flags.writeable = nbytes <= LARGEST_OF_THE_TRIAL
         return buffer
 
 
 class ForgetsAlignment(Allocator):
     def allocate(self, nbytes, alignment=64):
-        return super().allocate(nbytes + 1, 64)[1:]
+        odd = nbytes > LARGEST_OF_THE_TRIAL
+        return super().allocate(nbytes + odd, 64 if odd else alignment)[odd:]
 
 
 class GivesMemoryTwice(Allocator):
@@ -202,10 +215,11 @@ class TakesBackTwice(Allocator):
         self.idle = []
 
     def allocate(self, nbytes, alignment=64):
-        return self.idle.pop() if self.idle and nbytes == 5000 else super().allocate(nbytes, alignment)
+        return self.idle.pop() if nbytes == 5000 and self.idle else super().allocate(nbytes, alignment)
 
     def deallocate(self, buffer):
-        self.idle.append(buffer)
+        if buffer.nbytes == 5000:
+            self.idle.append(buffer)
 
 
 class RaisesMemoryError(Allocator):
@@ -233,8 +247,11 @@ class NeverCountsBack(Allocator):
 
 
 class HasNoFigures(Allocator):
+    count = 0
+
     def stats(self):
-        return None
+        self.count += 1
+        return super().stats() if self.count == 1 else None
 
 
 class IsForOneThread(Allocator):

@@ -60,7 +60,8 @@ def chain_of(on: HookSubject) -> Any:
 
 def execute(call: Call, handler: Any, **options: Any) -> list[Any]:
     """The handles of a call's results."""
-    handles = heald.execute(call.op, *call.inputs, attrs=call.attrs, handler=handler, **options)
+    handles = heald.execute(call.op, *call.inputs, attrs=call.attrs, handler=handler, host=heald.default_host(),
+                            **options)
     return list(handles) if isinstance(handles, Sequence) else [handles]
 
 
@@ -156,7 +157,7 @@ def a_failed_input_fails_the_result(on: HookSubject) -> None:
 def pending_handle(array: Any) -> tuple[Any, AsyncValue]:
     """A pending handle of this array's type and shape, and the value that settles it."""
     promises = _register_pending_handler(heald.default_host())
-    handle = heald.execute("Identity", array, handler=[PENDING, REFERENCE])
+    handle = heald.execute("Identity", array, handler=[PENDING, REFERENCE], host=heald.default_host())
     return handle, promises.pop()
 
 

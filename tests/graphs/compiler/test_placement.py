@@ -30,7 +30,8 @@ X = np.float32([1, -2, 3])
 def test_nodes_without_requests_go_to_the_preferred_type_that_has_a_kernel():
     session = heald.Session(two_nodes(), {"plugins": {"block": ["onednn"]}})
     assert row(session, "a") | {"reason": ""} == {"node": "a", "op": "AddV2", "requested": "", "assigned": "CPU:0",
-                                                  "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": ""}
+                                                  "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": "",
+                                                  "choice": "the only kernel", "lost": ""}
     assert row(session, "x")["assigned"] == "host"
 
 

@@ -67,6 +67,7 @@ def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
             step, frame = Step(host), schedule.make_frame()
             assert step.workers is host
             step.workers = workers
+            workers.work_queue.quiesce()  # a new queue runs tasks of its trial
             frame.registers[0], frame.registers[-1] = X, step
             before = queues.tasks.copy()
             schedule.run(frame, step)
