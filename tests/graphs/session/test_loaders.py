@@ -230,7 +230,7 @@ def test_a_signature_that_does_not_fit_the_graph_is_found_at_load(
                              initial_state=tuple)
     entry = LoaderEntry("lying", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
     monkeypatch.setitem(heald.default_host().registries.loaders, "lying", entry)
-    with pytest.raises(PluginError, match=f"loader 'lying' of plugin tests: signature 's' of .*{match}"):
+    with pytest.raises(InvalidArgument, match=f"loader 'lying' of plugin tests: signature 's' of .*{match}"):
         heald.load(scale, format="lying")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import HealdError, HealdWarning, NotFound, PluginError, boundary
+from ...errors import HealdError, HealdWarning, InvalidArgument, NotFound, boundary
 from ...runtime.contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ...runtime.contract.placement import Placement
 from ...runtime.executor.step import RunOptions
@@ -175,8 +175,9 @@ def _checked_signature(
     for part, info in (*loaded.inputs.items(), *loaded.outputs.items()):
         why = _misfit(session, info)
         if why is not None:
-            return PluginError(f"{opened.entry}: signature '{name}' of '{opened.file}' has '{part}' as the tensor "
-                               f"'{info.tensor}', {why}", plugin=opened.entry.plugin)
+            return InvalidArgument(f"{opened.entry}: signature '{name}' of '{opened.file}' has '{part}' as the tensor "
+                                   f"'{info.tensor}', {why}", plugin=opened.entry.plugin,
+                                   hint="the file is damaged, or its loader reads it wrongly")
     return loaded
 
 

@@ -55,16 +55,34 @@ def _creator(name: str, rank: int) -> Callable[..., Any]:
 def _filler(name: str) -> Callable[..., Any]:
     def fill(tensor: HostTensor, chain: Chain, *, value: Any) -> Chain:
         """Set all elements. Raises InvalidArgument for a tensor of another type, and for another value."""
-        check(tensor, name)[...] = np.asarray(value, ELEMENTS[name].numpy)
+        elements = _elements(value, name)
+        if elements.ndim:
+            raise errors.InvalidArgument(f"one value of {name} is needed, {elements.size} are given")
+        _writable(tensor, name)[...] = elements
 
     return fill
+
+
+def _writable(tensor: HostTensor, name: str) -> Array:
+    """The array of a tensor that may be set. Raises InvalidArgument, also for a constant."""
+    array = check(tensor, name)
+    if not array.flags.writeable:
+        raise errors.InvalidArgument("the tensor is a constant, whose elements stay")
+    return array
+
+
+def _elements(values: Any, name: str) -> Array:
+    """The values of an attribute as elements. Raises InvalidArgument for values that are none of the type."""
+    try:
+        return np.asarray(values, ELEMENTS[name].numpy)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise errors.InvalidArgument(f"values of {name} are needed: {error}") from None
 
 
 def _setter(name: str) -> Callable[..., Any]:
     def set_values(tensor: HostTensor, chain: Chain, *, values: Any) -> Chain:
         """Set the elements in row-major order. Raises InvalidArgument for another number of values."""
-        array = check(tensor, name)
-        elements = np.asarray(values, ELEMENTS[name].numpy)
+        array, elements = _writable(tensor, name), _elements(values, name)
         if elements.size != array.size:
             raise errors.InvalidArgument(f"{elements.size} values are given for {array.size} elements")
         array[...] = elements.reshape(array.shape)
