@@ -177,7 +177,7 @@ def test_tensors_are_compared(give):
     (lambda b: tensor(b, "i32", (2, 2), (1, 2))[1], "2 values are given for 4 elements"),
     (lambda b: b("tfrt_dht.fill_tensor_with_constant.f32", *tensor(b, "i32", (2,), (1, 2)), results=CHAIN, value=1.0),
      "the argument is a dense tensor of i32 with shape [2], expected a dense tensor of f32"),
-    (lambda b: b("tfrt_dht.fill_tensor_with_constant.i32", *tensor(b, "i32", (2,), (1, 2)), results=CHAIN, value=(1, 2)),
+    (lambda b: b("tfrt_dht.fill_tensor_with_constant.i32", *tensor(b, "i32", (1,), (1,)), results=CHAIN, value=(1, 2)),
      "one value of i32 is needed, 2 are given"),
     (lambda b: b("tfrt_dht.create_uninitialized_tensor.i32.2", results=TENSOR, shape=(2,)),
      "the shape [2] is not one of rank 2"),
