@@ -2,11 +2,9 @@
 
 import os
 import threading
-from time import monotonic
 
 import pytest
 from heald_onednn import spinning
-from heald_onednn.primitive_call import look_when_due
 from heald_onednn.spinning import (
     CALM_SECONDS,
     LONGEST_CALM_SECONDS,
@@ -133,16 +131,6 @@ def test_each_caller_looks_for_its_helpers_once_and_a_fork_forgets_them():
     thread.join()
     assert found == [threading.get_ident(), thread.ident]
     assert set(switch.callers) == set(found)
-
-
-def test_calls_look_for_no_helpers_before_the_switch_is_settled(world):
-    assert world.switch.settled_at == LOOK_SECONDS
-    world.switch.due = world.switch.settled_at = monotonic() + 60
-    look_when_due(world.switch)
-    assert not world.switch.callers
-    world.switch.settled_at = 0.0
-    look_when_due(world.switch)
-    assert set(world.switch.callers) == {threading.get_ident()}
 
 
 def test_the_kernel_counts_switches():

@@ -81,8 +81,7 @@ class SinglePrimitiveCall(PrimitiveCall):
 
 
 def look_when_due(switch: SpinSwitch) -> None:
-    now = monotonic()
-    if now > switch.due or (now > switch.settled_at and get_ident() not in switch.callers):
+    if monotonic() > switch.due or get_ident() not in switch.callers:
         switch.look()
 
 

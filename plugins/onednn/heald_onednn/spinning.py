@@ -48,8 +48,7 @@ class SpinSwitch:
     """The switch, and its policy. `due`: the time of the next look, for callers to compare with `monotonic()`.
 
     `callers`: the threads that have looked, by their identity, and the ids of the threads that help each of them. A
-    look keeps these off its caller's core. `find_helpers` runs in a thread that looks for the first time. That takes
-    2 ms, of which the first result of a process has no use: no thread looks before the time `settled_at`.
+    look keeps these off its caller's core. `find_helpers` runs in a thread that looks for the first time.
     """
 
     def __init__(
@@ -68,8 +67,7 @@ class SpinSwitch:
     def _forget(self) -> None:
         """Begin as a process without a team: a child does not have the threads of its parent."""
         self._forget_helpers()
-        self.due = self.settled_at = self._now() + LOOK_SECONDS
-        self._seen, self._crowded_at = self._switches(), 0.0
+        self.due, self._seen, self._crowded_at = self._now() + LOOK_SECONDS, self._switches(), 0.0
         self._looks_with_signs = 0
         self._calm_seconds, self._relaxed_at = CALM_SECONDS, float("-inf")
         self._release: threading.Event | None = None
