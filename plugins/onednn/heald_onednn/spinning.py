@@ -48,7 +48,8 @@ class SpinSwitch:
     """The switch, and its policy. `due`: the time of the next look, for callers to compare with `monotonic()`.
 
     `callers`: the threads that have looked, by their identity, and the ids of the threads that help each of them. A
-    look keeps these off its caller's core. `find_helpers` runs in a thread that looks for the first time.
+    look keeps these off its caller's core. `find_helpers` runs in a thread that looks for the first time:
+    it knows them as the threads that a first parallel region starts.
     """
 
     def __init__(
