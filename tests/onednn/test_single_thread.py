@@ -10,7 +10,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import conv, numbers
 from heald.graphs.graph.graph import Node
-from heald_onednn import primitives
+from heald_onednn import primitives, threads_by_load
 from heald_onednn.library import library
 
 several = pytest.mark.skipif(library().threads == 1, reason="there is one core")
@@ -22,7 +22,8 @@ def matmul(name: str, *inputs: str) -> Node:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of threads that each call of the library might use."""
+    """The number of threads that each call of the library might use, while no other process needs the cores."""
+    monkeypatch.setattr(threads_by_load, "spin_switch", lambda: None)
     thread_counts: list[int] = []
     attach, run = primitives.Primitive.attach, primitives.Primitive.run
 

@@ -67,7 +67,7 @@ def _writable(tensor: HostTensor, name: str) -> Array:
     """The array of a tensor that may be set. Raises InvalidArgument, also for a constant."""
     array = check(tensor, name)
     if not array.flags.writeable:
-        raise errors.InvalidArgument("the tensor is a constant, whose elements stay")
+        raise errors.InvalidArgument("the tensor is a constant, which is read-only")
     return array
 
 
