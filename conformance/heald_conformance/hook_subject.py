@@ -63,6 +63,28 @@ def run_within(seconds: float, function: Callable[[], T], what: str, rule: str =
     return results[0]
 
 
+def faults_of_threads(work: Callable[[int, list[Any]], None], seconds: float | None = None) -> list[Any]:
+    """Call `work` with a number and a list of faults on each of four threads, and wait for each, at most `seconds`.
+
+    Returns the list. Exceptions that leave `work` are in it, too.
+    """
+    faults: list[Any] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number, faults)
+        except BaseException as error:  # noqa: BLE001 - the case judges it
+            faults.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True, name=f"heald conformance, thread {number}")
+               for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds)
+    return faults
+
+
 def expect_raises(error_types: Any, function: Callable[[], Any], what: str, rule: str) -> None:
     """Raise Broken unless the call raises one of these errors, and soon."""
     names = " or ".join(kind.__name__ for kind in error_types)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import heald
@@ -11,7 +10,7 @@ from heald.api import AllocatorStats, Graph, HostAllocator, Node, dtypes, errors
 from heald.runtime.host import make_allocator
 
 from ..case import sentence
-from ..hook_subject import HookSubject, expect_raises
+from ..hook_subject import HookSubject, expect_raises, faults_of_threads
 from ..subject import placeholder, whatever_comes
 from ..verdict import NotApplicable, expect, expect_same_bits
 
@@ -150,24 +149,16 @@ def figures(allocator: HostAllocator) -> AllocatorStats:
 @sentence()
 def threads_allocate_at_once(on: HookSubject) -> None:
     allocator = make(on)
-    faults: list[object] = []
 
-    def work(mark: int) -> None:
-        try:
-            for turn in range(on.size(300, 60)):
-                buffer = allocator.allocate(turn * 53 % 9000 + 1)
-                buffer[:] = mark
-                if not (buffer == mark).all():
-                    faults.append(f"another thread's bytes in a buffer of {buffer.size}")
-                allocator.deallocate(buffer)
-        except BaseException as error:  # noqa: BLE001 - the case judges it
-            faults.append(error)
+    def work(mark: int, faults: list[Any]) -> None:
+        for turn in range(on.size(300, 60)):
+            buffer = allocator.allocate(turn * 53 % 9000 + 1)
+            buffer[:] = mark
+            if not (buffer == mark).all():
+                faults.append(f"another thread's bytes in a buffer of {buffer.size}")
+            allocator.deallocate(buffer)
 
-    threads = [threading.Thread(target=work, args=(mark,), daemon=True) for mark in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    faults = faults_of_threads(work)
     expect(not faults, "four threads allocate and deallocate", expected="no fault", got=faults[:1],
            rule="allocator.threads")
 

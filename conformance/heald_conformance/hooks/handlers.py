@@ -6,7 +6,6 @@ cases register: it promises a result and settles it when the case says so.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType
@@ -18,7 +17,7 @@ from heald.api import API, AsyncValue, OpHandler, OpHandlerContext, OpInvocation
 
 from ..arrays import generator
 from ..case import sentence
-from ..hook_subject import PROMPT, HookSubject, expect_raises, run_within
+from ..hook_subject import PROMPT, HookSubject, expect_raises, faults_of_threads, run_within
 from ..subject import REFERENCE, whatever_comes
 from ..verdict import expect, expect_close, expect_same_bits
 
@@ -114,23 +113,14 @@ def many_calls_are_told_apart(on: HookSubject) -> None:
 
 @sentence()
 def threads_execute_at_once(on: HookSubject) -> None:
-    faults: list[object] = []
+    def work(mark: int, faults: list[Any]) -> None:
+        for turn in range(on.size(100, 20)):
+            x = np.full((2, 2), mark * 1000 + turn, np.float32)
+            (result,) = arrays(execute(Call("MatMul", (x, np.eye(2, dtype=np.float32)), {}), chain_of(on)))
+            if not np.array_equal(result, x):
+                faults.append(f"{result.reshape(-1)[:1]} in place of {x[0, 0]}")
 
-    def work(mark: int) -> None:
-        try:
-            for turn in range(on.size(100, 20)):
-                x = np.full((2, 2), mark * 1000 + turn, np.float32)
-                (result,) = arrays(execute(Call("MatMul", (x, np.eye(2, dtype=np.float32)), {}), chain_of(on)))
-                if not np.array_equal(result, x):
-                    faults.append(f"{result.reshape(-1)[:1]} in place of {x[0, 0]}")
-        except Exception as error:  # noqa: BLE001 - the case judges it
-            faults.append(error)
-
-    threads = [threading.Thread(target=work, args=(mark,), daemon=True) for mark in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(4 * PROMPT)
+    faults = faults_of_threads(work, 4 * PROMPT)
     expect(not faults, "four threads execute MatMul", expected="no fault", got=faults[:1], rule="handler.threads")
 
 

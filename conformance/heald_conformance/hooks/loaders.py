@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from heald.api import Description, Graph, Loader, LoadOptions, Source, errors
 
 from ..arrays import generator
 from ..case import sentence
-from ..hook_subject import HookSubject
+from ..hook_subject import HookSubject, faults_of_threads
 from ..subject import whatever_comes
 from ..verdict import Broken, NotApplicable, expect
 
@@ -271,21 +270,13 @@ def damaged_bytes_are_a_typed_error_or_a_model(on: HookSubject, seed: str) -> No
 def threads_open_a_file_at_once(on: HookSubject) -> None:
     form = format_of(on)
     want = str(open_source(form).describe())
-    faults: list[object] = []
 
-    def work() -> None:
-        try:
-            came = str(open_source(form).describe())
-            if came != want:
-                faults.append(came)
-        except Exception as error:  # noqa: BLE001 - the case judges it
-            faults.append(error)
+    def work(_: int, faults: list[Any]) -> None:
+        came = str(open_source(form).describe())
+        if came != want:
+            faults.append(came)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    faults = faults_of_threads(work)
     expect(not faults, "four threads open one file", expected=want, got=faults[:1], rule="loader.threads")
 
 

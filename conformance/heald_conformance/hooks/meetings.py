@@ -13,7 +13,7 @@ from heald.api import AsyncValue, Rendezvous, RendezvousKey, errors
 from heald.runtime.contract import load_callable
 
 from ..case import sentence
-from ..hook_subject import PROMPT, HookSubject, expect_raises, run_within
+from ..hook_subject import PROMPT, HookSubject, expect_raises, faults_of_threads, run_within
 from ..subject import whatever_comes
 from ..verdict import expect, expect_same_bits
 
@@ -116,24 +116,16 @@ def threads_send_and_receive_at_once(on: HookSubject) -> None:
     rendezvous = make(on)
     count = on.size(300, 60)
     values: dict[int, AsyncValue] = {}
-    faults: list[object] = []
 
-    def work(turn: int) -> None:
-        try:
-            for number in range(turn % 2, count, 2):
-                key = KEY._replace(iteration=number)
-                if turn < 2:
-                    rendezvous.send(key, tensor(number))
-                else:
-                    values[number] = rendezvous.recv(key)
-        except Exception as error:  # noqa: BLE001 - the case judges it
-            faults.append(error)
+    def work(turn: int, _: list[Any]) -> None:
+        for number in range(turn % 2, count, 2):
+            key = KEY._replace(iteration=number)
+            if turn < 2:
+                rendezvous.send(key, tensor(number))
+            else:
+                values[number] = rendezvous.recv(key)
 
-    threads = [threading.Thread(target=work, args=(turn,), daemon=True) for turn in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PROMPT)
+    faults = faults_of_threads(work, PROMPT)
     expect(not faults and len(values) == count, "four threads send and receive", expected=f"{count} values",
            got=faults[:1] or len(values), rule="rendezvous.threads")
     for number, value in values.items():

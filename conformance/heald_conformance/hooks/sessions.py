@@ -5,7 +5,6 @@ The graphs hold common ops and one variable. Each case makes a session of its ow
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from heald.api import Graph, Node, ShapeAttr, dtypes, errors
 
 from ..case import sentence
-from ..hook_subject import HookSubject, expect_raises
+from ..hook_subject import HookSubject, expect_raises, faults_of_threads
 from ..subject import placeholder, whatever_comes
 from ..verdict import expect, expect_same_bits
 
@@ -124,20 +123,12 @@ def a_closed_session_refuses_work(on: HookSubject) -> None:
 
 @sentence()
 def threads_run_steps_at_once(on: HookSubject) -> None:
-    faults: list[object] = []
     with session(on) as opened:
-        def work(mark: int) -> None:
-            try:
-                for _ in range(on.size(50, 15)):
-                    result = opened.run("y", {"x": X + mark})
-                    if not np.array_equal(result, (X + mark) * (X + mark)):
-                        faults.append(result)
-            except Exception as error:  # noqa: BLE001 - the case judges it
-                faults.append(error)
+        def work(mark: int, faults: list[Any]) -> None:
+            for _ in range(on.size(50, 15)):
+                result = opened.run("y", {"x": X + mark})
+                if not np.array_equal(result, (X + mark) * (X + mark)):
+                    faults.append(result)
 
-        threads = [threading.Thread(target=work, args=(mark,), daemon=True) for mark in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        faults = faults_of_threads(work)
     expect(not faults, "four threads run steps", expected="no fault", got=faults[:1], rule="session.threads")

@@ -7,9 +7,7 @@ values runs again row by row, and the rows that fail are faults.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from heald.errors import HealdError
@@ -18,6 +16,7 @@ from .batch_run import run_batch
 from .columns import without_rows
 from .feed import Feeds, places_of
 from .input_rows import Rows
+from .ordered_calls import results_in_order
 from .request import Model, Request
 from .row_batch import Fault, RowBatch
 
@@ -36,18 +35,8 @@ def answer_batches(model: Model, batches: Iterator[Feeds], request: Request, row
         for feeds in batches:
             yield answer_batch(model, feeds, request, rows)
         return
-    with ThreadPoolExecutor(model.in_flight, "heald-request") as pool:
-        pending: deque[Future[AnsweredBatch]] = deque()
-        try:
-            for feeds in batches:
-                pending.append(pool.submit(answer_batch, model, feeds, request, rows))
-                if len(pending) >= model.in_flight:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+    yield from results_in_order(lambda feeds: answer_batch(model, feeds, request, rows), batches,
+                                threads=model.in_flight, most_pending=model.in_flight, name="heald-request")
 
 
 def answer_batch(model: Model, feeds: Feeds, request: Request, rows: Rows) -> AnsweredBatch:

@@ -6,14 +6,13 @@ The caller's thread reads rows; threads of a pool make them arrays, a few batche
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from heald.errors import DataLoss, InvalidArgument
 
 from .columns import Binding, feed_of, without_rows
+from .ordered_calls import results_in_order
 from .row_batch import BadRows, Fault, RowBatch, join_batches
 
 AHEAD = 2  # batches for each thread of the pool
@@ -74,18 +73,8 @@ def side_by_side(streams: Sequence[Iterator[RowBatch]]) -> Iterator[RowBatch]:
 def feeds_of(batches: Iterator[RowBatch], bindings: Sequence[Binding], threads: int | None = None) -> Iterator[Feeds]:
     """Yield the feeds of batches in turn. An error of a batch is raised at its turn."""
     count = threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(count, "heald-decode") as pool:
-        pending: deque[Future[Feeds]] = deque()
-        try:
-            for batch in batches:
-                pending.append(pool.submit(make_feeds, batch, bindings))
-                if len(pending) >= count * AHEAD:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+    yield from results_in_order(lambda batch: make_feeds(batch, bindings), batches, threads=count,
+                                most_pending=count * AHEAD, name="heald-decode")
 
 
 def make_feeds(batch: RowBatch, bindings: Sequence[Binding]) -> Feeds:
