@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from math import inf
-from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -279,13 +278,13 @@ def test_connections_of_the_backlog_are_accepted_after_a_long_turn(start, monkey
 
 def test_a_kept_connection_ends_after_its_last_direct_answer(start):
     server, client = start({"m": served(lambda x: x, proven_times())})
-    server.listener.config.timeout_keep_alive = 0.3
-    other = Client(client.port)
-    for _ in range(3):
-        assert other.predict("m", {"instances": [[1.0, 2.0]]}).status == 200
-        sleep(0.2)
-    assert other.connection.sock.recv(1) == b""
-    other.close()
+    assert client.predict("m", {"instances": [[1.0, 2.0]]}).status == 200
+    (connection,) = server.listener.server_state.connections
+    connection.loop.call_soon_threadsafe(connection.timeout_keep_alive_handler)  # its timer ends early
+    assert client.predict("m", {"instances": [[1.0, 2.0]]}).status == 200
+    connection.timeout_keep_alive = 0
+    connection.loop.call_soon_threadsafe(connection.timeout_keep_alive_handler)
+    assert client.connection.sock.recv(1) == b""
 
 
 def test_the_options_that_ask_for_more_of_an_answer_turn_direct_answers_off(start):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Event, current_thread
-from time import monotonic
+from threading import Event, Thread, current_thread
 
 import grpc
 import heald
@@ -397,8 +396,11 @@ def test_the_deadline_of_a_caller_reaches_the_run(begin):
         raise heald.errors.DeadlineExceeded("late")
 
     caller = begin({"F": {name: model._replace(call=call)}})
-    assert fault(caller.predict, "F", {"x": np.float32([1])}, timeout=20)[0] == "DEADLINE_EXCEEDED"
-    assert 10 < seen[0].timeout <= 20
+    for seconds in (1000, 100_000, None):
+        assert fault(caller.predict, "F", {"x": np.float32([1])}, timeout=seconds)[0] == "DEADLINE_EXCEEDED"
+    near, far, none = (options.timeout for options in seen)
+    assert near < 50_000 < far
+    assert none is None
 
 
 def test_a_caller_that_is_late_or_cancels_cancels_the_run(begin):
@@ -415,7 +417,10 @@ def test_a_caller_that_is_late_or_cancels_cancels_the_run(begin):
         return {"y": arrays["x"]}
 
     caller = begin({"F": {name: model._replace(call=call)}})
-    assert fault(caller.predict, "F", {"x": np.float32([1])}, timeout=0.2)[0] == "DEADLINE_EXCEEDED"
+    for seconds in (0.1, 1, 10, 100):  # a busy machine may not begin the run in time
+        assert fault(caller.predict, "F", {"x": np.float32([1])}, timeout=seconds)[0] == "DEADLINE_EXCEEDED"
+        if begun.is_set():
+            break
     assert ended.wait(30)
     begun.clear(), ended.clear()
     request = message_class("PredictRequest")(model_spec=spec_of("F"))
@@ -446,14 +451,16 @@ def test_health_answers_while_a_run_waits(begin):
 
 
 def test_a_watch_of_health_ends_with_the_server():
-    server = start_server({"F": LINE}, grpc_port=0, enable_grpc_healthcheck_service=True, drain_timeout_in_ms=30_000)
+    server = start_server({"F": LINE}, grpc_port=0, enable_grpc_healthcheck_service=True,
+                          drain_timeout_in_ms=3_600_000)
     caller = Caller(server.grpc_server.port)
     watch = caller.call(HEALTH_SERVICE, "Watch", message_class("grpc.health.v1.HealthCheckRequest")())
     assert next(watch).status == 1
-    start = monotonic()
-    server.close()
+    end = Thread(target=server.close)
+    end.start()
     assert [answer.status for answer in watch] == [2]
-    assert monotonic() - start < 20
+    end.join(60)
+    assert not end.is_alive()
     caller.close()
 
 

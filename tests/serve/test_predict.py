@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
-from time import monotonic, sleep
+from time import monotonic
 
 import heald
+import heald_serve.predict as predict
 import numpy as np
 import pytest
 from harness.serve_models import echo, infos, signature
@@ -56,22 +57,40 @@ def test_more_requests_than_may_wait_are_refused(predictor):
     assert predictor.submit(prediction_of(slow, ONE)).result(30)["y"] == 1
 
 
-def test_slow_runs_lower_the_number_of_requests_that_may_wait():
-    predictor = Predictor(1, 64, queue_seconds=0.05)
-    slow = signature(infos(x="float32"), infos(y="float32"), lambda x: sleep(0.02) or x)
+@pytest.fixture
+def clock(monkeypatch):
+    """A list with the time that the predictor measures."""
+    clock = [0.0]
+    monkeypatch.setattr(predict, "perf_counter", lambda: clock[0])
+    return clock
+
+
+def test_slow_runs_lower_the_number_of_requests_that_may_wait(clock):
+    predictor, gate = Predictor(1, 64, queue_seconds=0.05), Event()
+
+    def run(x):
+        assert gate.wait(30)
+        clock[0] += 0.02
+        return x
+
+    slow = signature(infos(x="float32"), infos(y="float32"), run)
+    gate.set()
     try:
         for _ in range(20):
             predictor.submit(prediction_of(slow, ONE)).result(30)
+        gate.clear()
         futures = [predictor.submit(prediction_of(slow, ONE)) for _ in range(2)]
         with pytest.raises(Unavailable, match="run or wait already"):
             futures += [predictor.submit(prediction_of(slow, ONE)) for _ in range(3)]
         assert predictor.is_full()
+        gate.set()
         assert [future.result(30)["y"] for future in futures] == [1] * len(futures)
         assert not predictor.is_full()
     finally:
         predictor.close()
 
 
+@pytest.mark.usefixtures("clock")
 def test_fast_runs_leave_all_the_places_to_waiting_requests():
     predictor = Predictor(1, 3, queue_seconds=5.0)
     gate = Event()
@@ -137,13 +156,15 @@ def test_a_filter_chooses_outputs():
 
 
 def test_deadlines_act_in_order_and_dropped_ones_do_not():
-    deadlines, acted, done = Deadlines("test-deadlines"), [], Event()
+    deadlines, acted, done, gate = Deadlines("test-deadlines"), [], Event(), Event()
     now = monotonic()
+    deadlines.add(now, lambda: gate.wait(30))  # the thread waits until all are there
     deadlines.add(now + 0.02, lambda: (acted.append(2), done.set()))
     dropped = [deadlines.add(now + 3600, lambda: acted.append(3)) for _ in range(100)]
     deadlines.add(now + 0.01, lambda: acted.append(1))
     for number in dropped:
         deadlines.drop(number)
+    gate.set()
     assert done.wait(30)
     deadlines.close()
     assert acted == [1, 2]
@@ -154,7 +175,13 @@ def test_deadlines_act_in_order_and_dropped_ones_do_not():
     ("float32", np.array([b"a"], object), "to be float but string is provided"),
     ("string", np.float32([1]), "to be string but float is provided"),
     ("bool", np.array([b"1"], object), "to be bool but string is provided"),
-    ("string", np.array([True]), "to be string but bool is provided")])
-def test_strings_in_the_place_of_numbers_are_refused_in_the_words_of_the_protocol(predictor, wanted, array, text):
+    ("string", np.array([True]), "to be string but bool is provided"),
+    ("float32", np.float64([1]), "to be float but double is provided"),
+    ("float32", np.float16([1]), "to be float but half is provided"),
+    ("float32", np.array([True]), "to be float but bool is provided"),
+    ("int64", np.int32([1]), "to be int64 but int32 is provided"),
+    ("int32", np.int64([1]), "to be int32 but int64 is provided"),
+    ("bool", np.uint8([1]), "to be bool but uint8 is provided")])
+def test_inputs_of_another_type_are_refused_in_the_words_of_the_protocol(predictor, wanted, array, text):
     with pytest.raises(InvalidArgument, match=f"Expects input x {text}"):
         predictor.submit(prediction_of(echo(x=wanted), {"x": array}))

@@ -14,9 +14,11 @@ import pytest
 from harness.serve_grpc import Caller, fault
 from harness.serve_models import echo, infos, signature
 from heald.api import dtypes
+from heald_serve.brief_runs import FIRST_NEED, RunTimes
 from heald_serve.grpc.services import INFERENCE_SERVICE
 from heald_serve.messages import message_class
 from heald_serve.v2.elements import from_raw, to_raw
+from heald_serve.v2.inference_service import CONTENTS
 
 LINE = signature(infos(x="float32"), infos(y="float32"), lambda x: 2 * x + 1)
 TWO = signature(infos(a="int32", b="string"), infos(a="int32", b="string"), lambda a, b: (a, b))
@@ -148,8 +150,6 @@ def test_every_datatype_passes_by_grpc(serve, datatype, kind, values):
 
 @pytest.mark.parametrize(("datatype", "kind", "values"), [row for row in ARRAYS if row[0] not in ("FP16", "BF16")])
 def test_typed_contents_pass_by_grpc(serve, datatype, kind, values):
-    from heald_serve.v2.inference_service import CONTENTS
-
     _, caller = serve({"E": echo(x=kind)})
     request = message_class("inference.ModelInferRequest")(model_name="E")
     row = request.inputs.add(name="x", datatype=datatype, shape=[len(values)])
@@ -157,6 +157,61 @@ def test_typed_contents_pass_by_grpc(serve, datatype, kind, values):
     dtype = dtypes.named(kind)
     raw = to_raw(np.array(values, dtype.numpy), dtype)
     assert list(call(caller, "ModelInfer", request).raw_output_contents) == [raw]
+
+
+def infer_by_each_form(client, caller, model, kind, datatype, values):
+    """The errors of a tensor in JSON, as binary data, by gRPC as raw and as typed contents."""
+    dtype = dtypes.named(kind)
+    raw, shape = to_raw(np.array(values, dtype.numpy), dtype), [len(values)]
+    row = {"name": "x", "datatype": datatype, "shape": shape}
+    yield client.ask("POST", f"/v2/models/{model}/infer", {"inputs": [{**row, "data": values}]}).error
+    head = json.dumps({"inputs": [{**row, "parameters": {"binary_data_size": len(raw)}}]}).encode()
+    yield client.ask("POST", f"/v2/models/{model}/infer", head + raw,
+                     inference_header_content_length=str(len(head))).error
+    request = message_class("inference.ModelInferRequest")(model_name=model, raw_input_contents=[raw])
+    tensor_row = request.inputs.add(**row)
+    yield fault(call, caller, "ModelInfer", request)[1]
+    del request.raw_input_contents[:]
+    getattr(tensor_row.contents, CONTENTS[kind]).extend(
+        [value.encode() for value in values] if kind == "string" else values)
+    yield fault(call, caller, "ModelInfer", request)[1]
+
+
+@pytest.mark.parametrize(("wanted", "wanted_name", "kind", "datatype", "values"), [
+    ("float32", "FP32", "float64", "FP64", [1.0]), ("float64", "FP64", "float32", "FP32", [1.0]),
+    ("int64", "INT64", "int32", "INT32", [1]), ("int32", "INT32", "int64", "INT64", [1]),
+    ("float32", "FP32", "bool", "BOOL", [True]), ("bool", "BOOL", "uint8", "UINT8", [1]),
+    ("float32", "FP32", "int8", "INT8", [1]), ("float32", "FP32", "string", "BYTES", ["1"]),
+    ("string", "BYTES", "uint8", "UINT8", [1]), ("float16", "FP16", "float32", "FP32", [1.0])])
+def test_data_of_another_type_are_refused_in_every_form_with_triton_s_text(
+        serve, wanted, wanted_name, kind, datatype, values):
+    client, caller = serve({"E": echo(x=wanted)})
+    text = f"inference input 'x' data-type is '{datatype}', but model 'E' expects '{wanted_name}'"
+    assert [*infer_by_each_form(client, caller, "E", kind, datatype, values)] == [text] * 4
+
+
+@pytest.mark.parametrize("size", [0, 4, 7, 9, 12])
+def test_raw_contents_of_another_size_are_refused(serve, size):
+    client, caller = serve({"E": echo(x="int32")})
+    head = json.dumps({"inputs": [{"name": "x", "datatype": "INT32", "shape": [2],
+                                   "parameters": {"binary_data_size": size}}]}).encode()
+    answer = client.ask("POST", "/v2/models/E/infer", head + bytes(size),
+                        inference_header_content_length=str(len(head)))
+    text = f"input 'x' has {size} bytes, its shape [2] of int32 needs 8"
+    assert (answer.status, answer.error) == (400, text)
+    request = message_class("inference.ModelInferRequest")(model_name="E", raw_input_contents=[bytes(size)])
+    request.inputs.add(name="x", datatype="INT32", shape=[2])
+    assert fault(call, caller, "ModelInfer", request) == ("INVALID_ARGUMENT", text)
+
+
+def test_a_type_that_changes_after_brief_runs_is_refused(serve):
+    (name, model), = LINE.items()
+    client, caller = serve({"F": {name: model._replace(times=RunTimes())}})
+    for _ in range(FIRST_NEED + 4):
+        assert infer(client, "F", tensor("x", [1])).status == 200
+    assert "expects 'FP32'" in infer(client, "F", tensor("x", [1], "FP64")).error
+    assert fault(caller.predict, "F", {"x": np.float64([1])}) == (
+        "INVALID_ARGUMENT", "Expects input x to be float but double is provided")
 
 
 @pytest.mark.parametrize("change", [

@@ -29,7 +29,7 @@ from heald.errors import (
 
 from .brief_runs import BRIEF_SECONDS
 from .models.servable import Lease
-from .models.served_model import ServedSignature, check_inputs
+from .models.served_model import ServedSignature, check_inputs, has_types
 
 Arrays = Mapping[str, Any]
 AVERAGED_RUNS = 16  # of the mean time between the ends of runs
@@ -137,7 +137,8 @@ class Predictor:
         times = prediction.signature.times
         if (times is None or self._batching_of is not None or self._is_closed
                 or prediction.inputs.keys() != prediction.signature.inputs.keys()
-                or not times.are_brief(prediction.inputs)):
+                or not times.are_brief(prediction.inputs)
+                or not has_types(prediction.signature, prediction.inputs)):
             return None
         start, cpu = perf_counter(), thread_time()
         outputs = run(prediction, is_limited=False)

@@ -96,7 +96,9 @@ class ServedModel:
     def __call__(self, *arrays: Any, options: Any = None) -> Any:
         """The output, or a dict of several. `options`: RunOptions with a timeout. Raises typed errors."""
         seconds = DEFAULT_SECONDS if options is None or options.timeout is None else options.timeout
-        results = _typed(self._predict, dict(zip(self.inputs, arrays, strict=True)), seconds)
+        inputs = {name: _convert(name, array, self.inputs[name])
+                  for name, array in zip(self.inputs, arrays, strict=True)}
+        results = _typed(self._predict, inputs, seconds)
         if len(self.outputs) == 1:
             return results[self.outputs[0]]
         return {name: results[name] for name in self.outputs}
@@ -143,6 +145,17 @@ def _metadata(tensor: Any) -> TensorMetadata:
 
     dtype = dtypes.string if tensor.dtype == object else dtypes.of_numpy(np.dtype(tensor.dtype))
     return TensorMetadata(dtype, tensor.shape)
+
+
+def _convert(name: str, array: Any, meta: TensorMetadata) -> Any:
+    """The array of the input's type, by the rule of a local model: a server takes no other type.
+
+    The server judges the shape: the Open Inference Protocol has no word for any rank.
+    """
+    from heald.api import TensorMetadata
+    from heald.runtime.service import convert_feed
+
+    return convert_feed(array, TensorMetadata(meta.dtype, None), name)
 
 
 def check_local(args: Namespace) -> None:

@@ -88,23 +88,31 @@ def _call_of(
     return call
 
 
-def _check_kind(name: str, info: TensorInfo, array: Any) -> None:
-    """Raises InvalidArgument for strings in the place of numbers, and the reverse. None is an array not yet read."""
+def has_types(signature: ServedSignature, inputs: Mapping[str, Any]) -> bool:
+    """True where each array has the element type of its input."""
+    return all(info.meta.dtype is None or dtypes.of_numpy(inputs[name].dtype) is info.meta.dtype
+               for name, info in signature.inputs.items() if name in inputs)
+
+
+def _check_type(name: str, info: TensorInfo, array: Any) -> None:
+    """Raises InvalidArgument for another element type. None is an array not yet read."""
     wanted = info.meta.dtype
-    if array is not None and wanted is not None and (array.dtype.kind == "O") != (wanted is dtypes.string):
-        kind = "string" if array.dtype.kind == "O" else dtypes.of_numpy(array.dtype).tf_name
-        raise InvalidArgument(f"Expects input {name} to be {wanted.tf_name} but {kind} is provided")
+    if array is None or wanted is None:
+        return
+    dtype = dtypes.of_numpy(array.dtype)
+    if dtype is not wanted:
+        raise InvalidArgument(f"Expects input {name} to be {wanted.tf_name} but {dtype.tf_name} is provided")
 
 
 def check_inputs(signature: ServedSignature, inputs: Mapping[str, Any]) -> None:
     """Raises InvalidArgument, with TensorFlow Serving's texts, for inputs that are not the signature's.
 
-    Strings and numbers are told apart here. Numbers of another type are the feed's to judge.
+    A feed of heald converts numbers where that loses nothing. A server does not: its clients state a type.
     """
     needed = signature.inputs.keys() - inputs.keys() - signature.defaults.keys()
     if not needed and inputs.keys() <= signature.inputs.keys():
         for name, array in inputs.items():
-            _check_kind(name, signature.inputs[name], array)
+            _check_type(name, signature.inputs[name], array)
         return
     names, expected = (",".join(sorted(keys)) for keys in (inputs, signature.inputs))
     if len(inputs) != len(signature.inputs) or not needed:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from heald.api import DType, dtypes
+from collections.abc import Mapping
+from typing import Any
+
+from heald.api import DType, TensorInfo, dtypes
 from heald.errors import InvalidArgument, Unimplemented
 
 # By name: the element type, and the enumerator of a model's configuration.
@@ -24,6 +27,16 @@ def dtype_of(datatype: str, tensor: str) -> DType:
     if dtype is None:
         raise InvalidArgument(f"input '{tensor}' has the datatype '{datatype}', not one of {', '.join(_DTYPES)}")
     return dtype
+
+
+def check_datatypes(model: str, infos: Mapping[str, TensorInfo], arrays: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument, with Triton's text, for an array of another type than its input's."""
+    for name, array in arrays.items():
+        wanted = infos[name].meta.dtype if name in infos else None
+        dtype = dtypes.of_numpy(array.dtype)
+        if wanted is not None and dtype is not wanted:
+            raise InvalidArgument(f"inference input '{name}' data-type is '{datatype_of(dtype)}', but model '{model}' "
+                                  f"expects '{datatype_of(wanted)}'")
 
 
 def datatype_of(dtype: DType) -> str:

@@ -17,6 +17,7 @@ from ..models.servable import AVAILABLE, LOADING, UNLOADING, Lease
 from ..models.served_model import ServedSignature
 from ..models.version_folders import is_version
 from ..predict import Arrays, Prediction, Predictor, check_filter, choose_outputs
+from .datatypes import check_datatypes
 from .model_control import ModelControl
 from .model_documents import config_document, model_document
 from .statistics import Statistics
@@ -118,6 +119,7 @@ class Inference:
                 signature = _signature(lease, call.signature)
                 check_filter(signature, call.output_names)
                 inputs = await convert(call.read_inputs)
+                check_datatypes(lease.name, signature.inputs, inputs)
                 read = perf_counter()
                 outputs = await outputs_of(self._predictor, Prediction(lease, signature, inputs, call.deadline),
                                            call.on_disconnect)
@@ -130,7 +132,6 @@ class Inference:
             self._statistics.add_success(lease.name, lease.version, _inferences(inputs), {
                 "compute_input": read - start, "compute_infer": ran - read, "compute_output": perf_counter() - ran})
             return InferResult(lease.name, str(lease.version), answer)
-
 
     def infer_directly(self, call: InferCall, write: Callable[[Arrays], Any]) -> InferResult | None:
         """Run an inference here where its run is brief; None for any other. Raises as `infer`."""
