@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from heald.errors import printable
 
-from .http.application import AccessRecord
+
+class AccessRecord(NamedTuple):
+    """One answered request, of any front. `status`: a number of HTTP, or a name of gRPC."""
+
+    client: str
+    method: str
+    target: str
+    status: int | str
+    seconds: float
+    model: str
+    trace: str
 
 
 def report_line(text: str, stream: TextIO | None = None) -> None:
@@ -25,7 +36,8 @@ def access_writer(form: str, stream: TextIO | None = None) -> Callable[[AccessRe
     line_of = _json_line if form == "json" else _text_line
 
     def write(record: AccessRecord) -> None:
-        print(line_of(record), file=stream or sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # of a closed stream: requests go on without their lines
+            print(line_of(record), file=stream or sys.stderr, flush=True)
 
     return write
 

@@ -36,6 +36,7 @@ from .models.model_lists import ModelLists, OwnModels
 from .models.model_manager import Loader, ModelManager, Report
 from .page.page_api import FOLDER, PageApi, open_paths
 from .predict import Predictor
+from .request_counts import RequestCounts
 from .rest.rest_api import RestApi
 from .settings import Settings
 from .v2.inference import Inference
@@ -91,9 +92,13 @@ class ModelServer:
         self._lists = lists_of(OwnModels(self.manager))
         self.inference = Inference(self.manager, self.predictor, self._lists,
                                    may_control=options["allow_model_control"], shared=shared)
-        self._rest_api = RestApi(self.manager, self.predictor, self._conversions, seconds=settings.rest_seconds,
-                                 checks_methods=options["enable_signature_method_name_check"], metrics=self.metrics)
-        self._inference_api = InferenceApi(self.inference, self._conversions, seconds=settings.rest_seconds)
+        self._counts = RequestCounts(self.metrics, self.manager.has)
+        self._on_answer = access_writer(options["access_log"])
+        self._rest_api = RestApi(self.manager, self.predictor, self._conversions, self._counts,
+                                 seconds=settings.rest_seconds,
+                                 checks_methods=options["enable_signature_method_name_check"])
+        self._inference_api = InferenceApi(self.inference, self._conversions, self._counts,
+                                           seconds=settings.rest_seconds)
         self.grpc_server = self._make_grpc_server()
 
     @property
@@ -181,14 +186,14 @@ class ModelServer:
             return None
         guards = Guards(self.settings.allowed_hosts, self.settings.token)
         return DirectAnswers({b"/v1": self._rest_api.answer_directly, b"/v2": self._inference_api.answer_directly},
-                             guards, self.predictor.most_pending, self.predictor.is_full, self._rest_api.count_refusal)
+                             guards, self.predictor.most_pending, self.predictor.is_full, self._counts.add_refusal)
 
     def application(self) -> Application:
         options = self.settings.options
         return Application(
             self.routes(), Guards(self.settings.allowed_hosts, self.settings.token), memory=self._runtime.host.memory,
             most_body_bytes=options["max_body_bytes"], allows_origins=options["rest_api_enable_cors_support"],
-            on_answer=access_writer(options["access_log"]),
+            on_answer=self._on_answer,
             open_paths=(open_paths() if options["page"] else frozenset()) | PROBES)
 
     def _make_grpc_server(self) -> GrpcServer | None:
@@ -200,7 +205,8 @@ class ModelServer:
         from .v2.inference_service import InferenceService
 
         return make_grpc_server(settings, self.manager, self.predictor, self.metrics, self._conversions,
-                                self._runtime.host.memory, self._lists, InferenceService(self.inference))
+                                self._runtime.host.memory, self._lists, self._counts,
+                                InferenceService(self.inference, self._counts), self._on_answer)
 
     def run(self, on_listening: Callable[[HttpListener], object] = lambda _: None) -> None:
         """Serve until SIGINT or SIGTERM, then drain. `on_listening` is called when clients may connect."""

@@ -12,7 +12,6 @@ from heald.errors import FailedPrecondition, HealdError, InvalidArgument, Unimpl
 
 from ..awaiting import outputs_of
 from ..classify import CLASSIFICATION, INPUTS, REGRESSION, Method, classifications, regressions
-from ..http.messages import CODE_NAMES
 from ..messages import message_class
 from ..metrics import Metrics
 from ..models.model_manager import ModelManager
@@ -20,6 +19,7 @@ from ..models.servable import Lease
 from ..models.served_model import CLASSIFY, DEFAULT_SIGNATURE, REGRESS, check_inputs
 from ..models.warmup import serialized_examples
 from ..predict import Arrays, Prediction, Predictor, check_filter, choose_outputs
+from ..request_counts import GRPC_ENTRY, RequestCounts
 from .answer_frames import AnswerFrames
 from .call_handlers import DirectMethod, RpcCall
 from .call_handlers import Method as RpcMethod
@@ -51,9 +51,9 @@ class PredictionService:
 
     def __init__(
         self, manager: ModelManager, predictor: Predictor, *, as_content: bool = False, checks_methods: bool = False,
-        metrics: Metrics | None = None,
+        metrics: Metrics, counts: RequestCounts,
     ) -> None:
-        self._manager, self._predictor, self._metrics = manager, predictor, metrics or Metrics()
+        self._manager, self._predictor, self._metrics, self._counts = manager, predictor, metrics, counts
         self._as_content, self._checks_methods = as_content, checks_methods
         self._frames = AnswerFrames()
 
@@ -82,8 +82,7 @@ class PredictionService:
                 answer = self._answer_bytes(lease, name, outputs)
         except HealdError:
             return None
-        self._metrics.request_count.add(lease.name, "OK")
-        self._metrics.request_latency.add(lease.name, "Predict", "GRPC", amount=1e6 * (perf_counter() - start))
+        self._counts.add(lease.name, "Predict", GRPC_ENTRY, 0, perf_counter() - start)
         return answer
 
     def _answer_bytes(self, lease: Lease, name: str, outputs: Arrays) -> bytes:
@@ -101,18 +100,8 @@ class PredictionService:
 
     def _measured(self, api: str, method: Callable[[Any, RpcCall], Awaitable[Any]]) -> RpcMethod:
         async def measure(request: Any, call: RpcCall) -> Any:
-            start, code = perf_counter(), 0
-            try:
+            with self._counts.measure(request.model_spec.name, api, GRPC_ENTRY):
                 return await method(request, call)
-            except HealdError as error:
-                code = error.code
-                raise
-            finally:
-                name = request.model_spec.name
-                name = name if self._manager.has(name) else ""  # a stranger's names would fill the memory
-                self._metrics.request_count.add(name, CODE_NAMES[code])
-                if code == 0:
-                    self._metrics.request_latency.add(name, api, "GRPC", amount=1e6 * (perf_counter() - start))
 
         return measure
 

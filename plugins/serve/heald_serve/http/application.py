@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from heald.errors import HealdError, typed_error
 
-from .body import BodyReader, TooLarge
+from ..access_log import AccessRecord
+from .body import BodyReader
 from .guards import Guards
 from .messages import Request, Response, Route, error_response, headers_of
 from .protocol import ON_DISCONNECT
@@ -26,16 +27,9 @@ CORS = ((b"access-control-allow-origin", b"*"), (b"access-control-allow-methods"
         (b"access-control-allow-headers", b"Content-Type"))
 
 
-class AccessRecord(NamedTuple):
-    """One answered request, for the log."""
-
-    client: str
-    method: str
-    target: str
-    status: int
-    seconds: float
-    model: str
-    trace: str
+def is_trace(value: bytes) -> bool:
+    """True for a trace id that may go into an answer."""
+    return _TRACE.fullmatch(value) is not None
 
 
 class Application:
@@ -90,8 +84,6 @@ class Application:
             return Response(404, NOT_FOUND_PAGE, "text/html")
         try:
             return await route(request)
-        except TooLarge as error:
-            return error_response(error)._replace(status=413)
         except HealdError as error:
             return error_response(error)
         except Exception as error:  # noqa: BLE001 - a fault of a route is an answer, and the server goes on
@@ -111,6 +103,6 @@ class Application:
         if self._allows_origins:
             headers += CORS
         headers += [(name, request.headers[name]) for name in TRACE_HEADERS
-                    if _TRACE.fullmatch(request.headers.get(name, b""))]
+                    if is_trace(request.headers.get(name, b""))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else response.body})

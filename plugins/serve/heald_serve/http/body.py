@@ -17,9 +17,10 @@ COUNTED_FROM_BYTES = 64 << 10  # a smaller body costs less than its counting
 
 
 class TooLarge(HealdError):
-    """A body above the limit: the status 413."""
+    """A body above the limit."""
 
     code = 8
+    http_status = 413
 
 
 class BodyReader:

@@ -43,8 +43,8 @@ class Response(NamedTuple):
 
 
 def error_response(error: HealdError, model: str = "") -> Response:
-    """The answer of an error: its status, and its text in JSON."""
-    status = STATUS_OF_CODE.get(error.code, 500)
+    """The answer of an error: its status, its own or that of its code, and its text in JSON."""
+    status: int = getattr(error, "http_status", 0) or STATUS_OF_CODE.get(error.code, 500)
     headers: tuple[tuple[bytes, bytes], ...] = ((b"retry-after", b"1"),) if status == 503 else ()
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)

@@ -12,18 +12,16 @@ from concurrent.futures import Executor
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 from heald.errors import HealdError, InvalidArgument
 
 from ..awaiting import outputs_of
 from ..classify import INPUTS
-from ..http.body import TooLarge
-from ..http.messages import CODE_NAMES, Request, Response, error_response
-from ..metrics import Metrics
+from ..http.messages import Request, Response, error_response
 from ..models.model_manager import ModelManager
 from ..models.servable import Lease
 from ..predict import Arrays, Prediction, Predictor
+from ..request_counts import RequestCounts
 from .json_text import debug_text, parse_object, parsed_bytes
 from .model_info import metadata_body, status_body
 from .paths import Call, parse_path
@@ -39,29 +37,20 @@ class RestApi:
     """`seconds`: the time of a run, None for no limit. `conversions`: the threads of large bodies."""
 
     def __init__(
-        self, manager: ModelManager, predictor: Predictor, conversions: Executor, *, seconds: float | None = 30.0,
-        checks_methods: bool = False, metrics: Metrics | None = None,
+        self, manager: ModelManager, predictor: Predictor, conversions: Executor, counts: RequestCounts, *,
+        seconds: float | None = 30.0, checks_methods: bool = False,
     ) -> None:
-        self._manager, self._predictor, self._conversions = manager, predictor, conversions
-        self._seconds, self._checks_methods, self._metrics = seconds, checks_methods, metrics or Metrics()
+        self._manager, self._predictor, self._conversions, self._counts = manager, predictor, conversions, counts
+        self._seconds, self._checks_methods = seconds, checks_methods
 
     async def __call__(self, request: Request) -> Response:
         """The answer. TensorFlow Serving counts every request, and the time of each that succeeds."""
-        start = perf_counter()
-        call: Call | None = None
-        code = 0
+        call = parse_path(request.method, request.target)
         try:
-            call = parse_path(request.method, request.target)
-            return await self._answer(call, request)
-        except TooLarge as error:
-            code = error.code
-            raise
+            with self._counts.measure(call.name, *_labels_of(call)):
+                return await self._answer(call, request)
         except HealdError as error:
-            code = error.code
-            return error_response(error, "" if call is None else call.name)
-        finally:
-            if call is not None:
-                self._record(call, code, perf_counter() - start)
+            return error_response(error, call.name)
 
     def answer_directly(self, target: str, _: Mapping[bytes, bytes], body: bytes) -> Response | None:
         """The answer of a prediction whose run is brief. None for any other request, and for one that fails: the
@@ -76,7 +65,7 @@ class RestApi:
             return None
         if answer is None:
             return None
-        self._record(call, 0, perf_counter() - start)
+        self._counts.add(call.name, *_labels_of(call), 0, perf_counter() - start)
         return Response(200, answer, model=call.name)
 
     def _predict_directly(self, call: Call, body: bytes) -> bytes | None:
@@ -90,19 +79,6 @@ class RestApi:
             if outputs is None:
                 return None
             return rows_body(outputs) if are_rows else columns_body(outputs)
-
-    def count_refusal(self, target: str) -> None:
-        """Count a request that was refused before it was read."""
-        name = unquote(target.split("/", 3)[3].partition("/")[0].partition(":")[0])
-        self._metrics.request_count.add(name if self._manager.has(name) else "", "UNAVAILABLE")
-
-    def _record(self, call: Call, code: int, seconds: float) -> None:
-        known_name = call.name if self._manager.has(call.name) else ""  # a stranger's names would fill the memory
-        self._metrics.request_count.add(known_name, CODE_NAMES[code])
-        if code == 0:
-            entry = call.verb if call.verb in APIS else ""
-            self._metrics.request_latency.add(known_name, APIS.get(call.verb, "GetModelStatus"), entry,
-                                              amount=1e6 * seconds)
 
     async def _answer(self, call: Call, request: Request) -> Response:
         if call.verb == "status":
@@ -151,6 +127,11 @@ class RestApi:
         if size <= LARGEST_ON_LOOP_BYTES:
             return convert()
         return await asyncio.get_running_loop().run_in_executor(self._conversions, convert)
+
+
+def _labels_of(call: Call) -> tuple[str, str]:
+    """The API and the entrypoint of a call, in the metrics."""
+    return APIS.get(call.verb, "GetModelStatus"), call.verb if call.verb in APIS else ""
 
 
 def signature_name(document: Mapping[str, Any]) -> str:

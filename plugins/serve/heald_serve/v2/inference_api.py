@@ -7,13 +7,14 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
 from urllib.parse import unquote
 
 from heald.errors import HealdError, InvalidArgument, Unimplemented
 
-from ..http.messages import Request, Response
+from ..http.messages import Request, Response, error_response
+from ..request_counts import INFER_API, INFER_ENTRY, RequestCounts
 from ..rest.json_text import parse_object
 from .binary_body import (
     LENGTH_HEADER,
@@ -38,8 +39,10 @@ _UNSERVED = re.compile(r"/v2(/models/[^/]+)?/(systemsharedmemory|cudasharedmemor
 class InferenceApi:
     """`seconds`: the time of a run, None for no limit. `conversions`: the threads of large bodies."""
 
-    def __init__(self, inference: Inference, conversions: Executor, *, seconds: float | None = 30.0) -> None:
-        self._inference, self._conversions, self._seconds = inference, conversions, seconds
+    def __init__(
+        self, inference: Inference, conversions: Executor, counts: RequestCounts, *, seconds: float | None = 30.0
+    ) -> None:
+        self._inference, self._conversions, self._counts, self._seconds = inference, conversions, counts, seconds
         self._routes: list[tuple[str, re.Pattern[str], Callable[..., Awaitable[Response]]]] = [
             (method, re.compile(pattern), action) for method, pattern, action in (
                 ("GET", r"/v2/?", self._describe_server),
@@ -61,7 +64,11 @@ class InferenceApi:
         for method, pattern, action in self._routes:
             match = pattern.fullmatch(path)
             if match is not None and method == request.method:
-                return await action(request, **{key: unquote(text) for key, text in match.groupdict("").items()})
+                names = {key: unquote(text) for key, text in match.groupdict("").items()}
+                try:
+                    return (await action(request, **names))._replace(model=names.get("name", ""))
+                except HealdError as error:
+                    return error_response(error, names.get("name", ""))
         if _UNSERVED.fullmatch(path):
             raise Unimplemented("shared memory, traces and logs are not served")
         raise InvalidArgument(f"Malformed request: {request.method} {request.target}")
@@ -69,7 +76,7 @@ class InferenceApi:
     def answer_directly(self, target: str, headers: Mapping[bytes, bytes], body: bytes) -> Response | None:
         """The answer of an inference whose run is brief. None for any other request, and for one that fails: the
         ordinary way answers it."""
-        match = _INFER.fullmatch(target)
+        start, match = perf_counter(), _INFER.fullmatch(target)
         if match is None or len(body) > LARGEST_ON_LOOP_BYTES:
             return None
         name, version = unquote(match["name"]), unquote(match["version"] or "")
@@ -80,7 +87,10 @@ class InferenceApi:
             result = self._inference.infer_directly(call, lambda outputs: write_outputs(outputs, parsed))
         except HealdError:
             return None
-        return None if result is None else _answer(result.name, result.version, parsed, result.answer)
+        if result is None:
+            return None
+        self._counts.add(name, INFER_API, INFER_ENTRY, 0, perf_counter() - start)
+        return _answer(result.name, result.version, parsed, result.answer)
 
     async def _describe_server(self, _: Request) -> Response:
         return _document(server_document())
@@ -123,6 +133,10 @@ class InferenceApi:
         return _document({})
 
     async def _infer(self, request: Request, name: str, version: str) -> Response:
+        with self._counts.measure(name, INFER_API, INFER_ENTRY):
+            return await self._infer_measured(request, name, version)
+
+    async def _infer_measured(self, request: Request, name: str, version: str) -> Response:
         self._inference.check_room()
         packed = await request.body()
         convert = partial(self._convert, len(packed))
@@ -160,6 +174,6 @@ def _answer(name: str, version: str, body: InferBody, answer: InferAnswer) -> Re
         head += f'"id":{json_text(body.id)},'
     text = f'{head}"outputs":[{",".join(answer.outputs)}]}}'.encode("utf-8", "surrogateescape")
     if not answer.raw:
-        return Response(200, text, model=name)
+        return Response(200, text)
     headers = ((LENGTH_HEADER, str(len(text)).encode()),)
-    return Response(200, b"".join([text, *answer.raw]), BINARY_TYPE, headers, name)
+    return Response(200, b"".join([text, *answer.raw]), BINARY_TYPE, headers)

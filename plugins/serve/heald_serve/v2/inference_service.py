@@ -15,6 +15,7 @@ from ..grpc.call_handlers import Method, RpcCall
 from ..messages import message_class
 from ..models.served_model import ServedSignature
 from ..predict import Arrays
+from ..request_counts import GRPC_ENTRY, INFER_API, RequestCounts
 from .datatypes import RAW_TYPES, dtype_of, known_datatype_of
 from .elements import check_shape, from_raw, object_array, to_raw
 from .inference import SIGNATURE_PARAMETER, InferCall, Inference, check_parameters
@@ -36,8 +37,8 @@ def _message(name: str, document: Mapping[str, Any] | None = None) -> Any:
 class InferenceService:
     """The service GRPCInferenceService."""
 
-    def __init__(self, inference: Inference) -> None:
-        self._inference = inference
+    def __init__(self, inference: Inference, counts: RequestCounts) -> None:
+        self._inference, self._counts = inference, counts
 
     def methods(self) -> dict[str, Method]:
         return {
@@ -91,6 +92,10 @@ class InferenceService:
         return answer
 
     async def infer(self, request: Any, call: RpcCall) -> Any:
+        with self._counts.measure(request.model_name, INFER_API, GRPC_ENTRY):
+            return await self._infer(request, call)
+
+    async def _infer(self, request: Any, call: RpcCall) -> Any:
         signature = request.parameters[SIGNATURE_PARAMETER].string_param if (
             SIGNATURE_PARAMETER in request.parameters) else ""
         for output in request.outputs:
