@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event
@@ -17,7 +18,7 @@ from threading import Event
 import pytest
 from builders.graphs import const, node, placeholder
 from harness.serve_grpc import MODELS, Caller, fault
-from harness.serve_models import Client, settings_of
+from harness.serve_models import Client, infos, settings_of, signature
 from harness.serve_process import ServeProcess
 from heald.errors import FailedPrecondition, HealdError, Internal, NotFound, Unimplemented
 from heald.graphs.graph.graph import Graph
@@ -30,6 +31,7 @@ from heald_serve.models.model_manager import ModelManager
 from heald_serve.server import ModelServer
 from heald_serve.v2.statistics import Statistics
 from heald_serve.workers.channel import Channel, ChannelEnded
+from heald_serve.workers.pulse import BEATS, Silence, beat_seconds, make_beats
 from heald_serve.workers.restart_policy import LONG_LIFE_SECONDS, RestartPolicy
 from heald_serve.workers.shared_cells import FILE_BYTES, SharedCells, make_file
 from heald_serve.workers.supervisor import Supervisor, describe_status
@@ -323,6 +325,111 @@ def test_a_worker_that_dies_starts_again_and_is_counted(server, number):
     assert metric(server, "heald_serve_worker_restarts") == restarts + 1
     assert metric(server, COUNT) == count
     assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {200}
+
+
+def test_silence_is_the_time_without_a_change_of_any_count():
+    now = [0.0]
+    silence = Silence(lambda: now[0])
+    seconds = []
+    for http, grpc in ((1, 1), (2, 1), (3, 1), (4, 2), (4, 2)):
+        now[0] += 0.5
+        seconds.append(silence.after({"http": http, "grpc": grpc}))
+    assert seconds == [0, 0.5, 1, 0, 0.5]
+    assert Silence().after({}) == 0
+
+
+def test_a_parent_that_was_stopped_blames_no_worker():
+    now = [0.0]
+    silence = Silence(lambda: now[0])
+    silence.after({"http": 1})
+    now[0] += 3600
+    assert silence.after({"http": 1}) == 1
+
+
+def test_a_loop_that_never_turns_is_silent(files):
+    make_beats(SharedCells(files, 0), "http", 1)
+    now = [0.0]
+    silence, cells = Silence(lambda: now[0]), SharedCells(files, 1)
+    for _ in range(4):
+        now[0] += 1
+        seconds = silence.after(cells.of_process(0, BEATS))
+    assert seconds == 3
+
+
+def test_several_beats_fit_into_the_longest_silence():
+    assert [beat_seconds(seconds) for seconds in (30, 5, 1, 0.1)] == [1, 1, 0.2, 0.02]
+
+
+@pytest.fixture
+def beating(files):
+    """A server in this process whose loops beat, as those of a worker; a model of it waits for the gate."""
+    begun, gate = Event(), Event()
+
+    def run(x):
+        begun.set()
+        assert gate.wait(60)
+        return x
+
+    models = {"F": signature(infos(x="float32"), infos(y="float32"), run)}
+    cells = SharedCells(files, 0)
+    server = ModelServer(settings_of(models, grpc_port=0, max_worker_silence_in_ms=50),
+                         loader=lambda path: models[str(path)], shared=cells)
+    server.start()
+    yield server, cells, begun, gate
+    gate.set()
+    server.close()
+
+
+def beats_rise(cells, *loops):
+    """True once the counts of these loops have risen."""
+    before, pause = cells.of_process(0, BEATS), Event()
+    return any(all(cells.of_process(0, BEATS)[name,] > before[name,] for name in loops) or pause.wait(0.01)
+               for _ in range(3000))
+
+
+def test_a_long_run_in_a_thread_stops_no_pulse(beating):
+    server, cells, begun, _ = beating
+    client = Client(server.port)
+    client.connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
+    assert begun.wait(30)
+    assert beats_rise(cells, "http", "grpc")
+    client.close()
+
+
+@pytest.mark.parametrize(("held", "other"), [("http", "grpc"), ("grpc", "http")])
+def test_each_loop_has_a_pulse_of_its_own(beating, held, other):
+    server, cells, _, _ = beating
+    assert beats_rise(cells, "http", "grpc")
+    loops = {"http": server.listener.loop, "grpc": server.grpc_server.loop}
+    is_held, release = Event(), Event()
+    loops[held].call_soon_threadsafe(lambda: (is_held.set(), release.wait(60)))
+    assert is_held.wait(30)
+    silent = cells.of_process(0, BEATS)[held,]
+    assert beats_rise(cells, other)
+    assert cells.of_process(0, BEATS)[held,] == silent
+    release.set()
+    assert beats_rise(cells, held)
+
+
+def test_a_worker_that_hangs_is_killed_and_starts_again_and_is_counted(folder):
+    server = ServeProcess(folder / "m", "--workers=2", "--port=0", "--max_worker_silence_in_ms=3000")
+    server.wait_until_ready()
+    before, pause = set(server.worker_pids()), Event()
+    stopped = min(before)
+    os.kill(stopped, signal.SIGSTOP)
+    assert any(not is_alive(stopped) or pause.wait(0.05) for _ in range(1200))
+    for _ in range(1200):
+        with suppress(OSError):  # a connection that the killed worker had
+            if metric(server, "heald_serve_workers") == 2:
+                break
+        pause.wait(0.05)
+    assert metric(server, "heald_serve_worker_hangs") >= 1
+    assert metric(server, "heald_serve_worker_restarts") >= metric(server, "heald_serve_worker_hangs")
+    assert answers_of(server, "POST", "/v1/models/m:predict", {"inputs": [1]}) == {200}
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(60) == 0
+    assert "hangs: an event loop of it is silent for" in server.text()
+    server.close()
 
 
 def test_a_signal_drains_every_worker(folder):

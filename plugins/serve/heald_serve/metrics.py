@@ -113,6 +113,7 @@ class Metrics:
         self.padding_size = metric(f"{PREFIX}batching_session/padding_size", ("execution_batch_size",),
                                    BATCH_SIZE_LIMITS)
         self.worker_restarts = metric("worker_restarts")
+        self.worker_hangs = metric("worker_hangs")
         self.gauges: list[Gauge] = []
 
     def all(self) -> Iterator[Metric]:

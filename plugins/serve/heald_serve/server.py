@@ -41,6 +41,7 @@ from .rest.rest_api import RestApi
 from .settings import Settings
 from .v2.inference import Inference
 from .v2.inference_api import InferenceApi
+from .workers.pulse import beat_seconds, make_beats
 from .workers.shared_cells import WORKERS_GAUGE
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ModelServer:
         `shared`, `lists_of`: the counts of all workers, and their lists of models. One of several workers binds its
         sockets by `bind`, when it can serve.
         """
-        self.settings, self._report = settings, report
+        self.settings, self._report, self._shared = settings, report, shared
         options = settings.options
         if settings.rest_port is None and settings.grpc_port is None and not options["grpc_socket_path"]:
             raise InvalidArgument("nothing is served: gRPC and the REST interface are off",
@@ -226,11 +227,19 @@ class ModelServer:
 
     def _start_fronts(self) -> HttpListener:
         """Start gRPC, and return the listener for HTTP. Both begin to drain at one time."""
-        self._start_grpc()
         self.listener = self._make_listener()
+        self.listener.on_start = self._beats("http")
         if self.grpc_server is not None:
+            self.grpc_server.on_start = self._beats("grpc")
             self.listener.on_end = self.grpc_server.begin_end
+        self._start_grpc()
         return self.listener
+
+    def _beats(self, loop_name: str) -> Callable[[], None]:
+        """A function that has the running loop show the parent of several workers that it turns."""
+        if self._shared is None or not self.settings.silence_seconds:
+            return lambda: None
+        return make_beats(self._shared, loop_name, beat_seconds(self.settings.silence_seconds))
 
     def _start_grpc(self) -> None:
         if self.grpc_server is not None:

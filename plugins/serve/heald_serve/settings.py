@@ -58,6 +58,15 @@ class Settings(NamedTuple):
         return int(self.options["workers"])
 
     @property
+    def drain_seconds(self) -> float:
+        return float(self.options["drain_timeout_in_ms"]) / 1000
+
+    @property
+    def silence_seconds(self) -> float:
+        """The longest silence of a worker's event loops; 0 for any."""
+        return float(self.options["max_worker_silence_in_ms"]) / 1000
+
+    @property
     def run_threads(self) -> int:
         """The threads of a run; 0 leaves them to heald."""
         return int(self.options["tensorflow_session_parallelism"] or self.options["tensorflow_intra_op_parallelism"])
@@ -163,7 +172,7 @@ def _check(options: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         if options[name] < 1:
             raise InvalidArgument(f"--{name} is {options[name]}, not 1 or more")
     for name in (*names, "max_queued_requests", "max_queue_time_in_ms", "max_num_load_retries", "num_load_threads",
-                 "drain_timeout_in_ms"):
+                 "drain_timeout_in_ms", "max_worker_silence_in_ms"):
         if options[name] < 0:
             raise InvalidArgument(f"--{name} is {options[name]}, not 0 or more")
     if options["workers"] > MOST_WORKERS:

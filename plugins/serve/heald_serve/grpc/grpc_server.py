@@ -70,10 +70,14 @@ class GrpcServer:
     def __init__(
         self, handlers: Sequence[grpc.GenericRpcHandler], settings: GrpcSettings, ending: threading.Event
     ) -> None:
-        """`ending` is set when the server begins to end, for calls that would go on for ever."""
+        """`ending` is set when the server begins to end, for calls that would go on for ever.
+
+        `on_start` is called in the event loop before it serves.
+        """
+        self.on_start: Callable[[], object] = lambda: None
         self._handlers, self._settings, self._ending = handlers, settings, ending
         self.port: int | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="heald-serve-grpc", daemon=True)
         self._is_started = threading.Event()
         self._error: Exception | None = None
@@ -95,9 +99,9 @@ class GrpcServer:
         """Take no further call, and give running ones their time, without waiting for them."""
         self._ending.set()
         if self._thread.is_alive():
-            assert self._loop is not None
+            assert self.loop is not None
             with suppress(RuntimeError):  # the loop has ended since
-                self._loop.call_soon_threadsafe(self._end.set)
+                self.loop.call_soon_threadsafe(self._end.set)
 
     def close(self) -> None:
         """End, and wait for running calls as long as they have time."""
@@ -113,7 +117,8 @@ class GrpcServer:
             self._is_started.set()
 
     async def _serve(self) -> None:
-        settings, self._loop = self._settings, asyncio.get_running_loop()
+        settings, self.loop = self._settings, asyncio.get_running_loop()
+        self.on_start()
         try:
             server = grpc.aio.server(options=self._options(), maximum_concurrent_rpcs=settings.most_calls)
             server.add_generic_rpc_handlers(tuple(self._handlers))

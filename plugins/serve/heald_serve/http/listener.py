@@ -29,10 +29,13 @@ KEEP_ALIVE_SECONDS = 75
 class HttpListener(uvicorn.Server):
     """Serves an application on sockets, from `run` until a signal or `should_exit`.
 
-    `on_end` is called when the end begins, before running requests are waited for. It must not wait.
+    `on_start` is called in the event loop before it serves. `on_end` is called when the end begins, before running
+    requests are waited for. It must not wait.
     """
 
+    on_start: Callable[[], object] = staticmethod(lambda: None)
     on_end: Callable[[], object] | None = None
+    loop: asyncio.AbstractEventLoop | None = None
     signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
@@ -46,6 +49,8 @@ class HttpListener(uvicorn.Server):
         self._accepting: set[asyncio.Task[Any]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.on_start()
         await super().startup(sockets)
         self._sockets = sockets or ()
 

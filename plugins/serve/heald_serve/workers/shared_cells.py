@@ -104,6 +104,12 @@ class SharedCells:
             records = [*chain(*(one.records().items() for one in self._maps), self._unshared.items())]
         return [(labels, numbers) for (metric, labels), numbers in records if metric == name]
 
+    def of_process(self, index: int, name: str) -> dict[Labels, float]:
+        """The first number of each record that one process has of a metric, by labels."""
+        with self._lock:
+            return {labels: numbers[0] for (metric, labels), numbers in self._maps[index].records().items()
+                    if metric == name}
+
     def set_gauge(self, name: str, number: float) -> None:
         self.make(GAUGE_PREFIX + name, (), 1)[0] = number
 

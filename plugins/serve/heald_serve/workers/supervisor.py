@@ -13,7 +13,7 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
@@ -26,6 +26,7 @@ from ..metrics import Metrics
 from ..models.model_config import ModelConfig
 from ..settings import Settings
 from .channel import ChannelEnded, answer_of
+from .pulse import BEATS
 from .restart_policy import FIRST_WAIT_SECONDS, RestartPolicy
 from .shared_cells import WORKERS_GAUGE, SharedCells, make_file
 from .worker_process import PROGRAM, WorkerProcess
@@ -53,7 +54,8 @@ class Supervisor:
         self._known = {config.name: config for config in settings.models}
         self._files = [make_file() for _ in range(settings.workers + 1)]  # the last one is the parent's
         self._shared = SharedCells(self._files, settings.workers)
-        self._restarts = Metrics(self._shared).worker_restarts
+        metrics = Metrics(self._shared)
+        self._restarts, self._hangs = metrics.worker_restarts, metrics.worker_hangs
         self._questions = ThreadPoolExecutor(1, "heald-serve-questions")
         self.workers = [WorkerProcess(index, self, self._files, self._questions, RestartPolicy(first_wait), program)
                         for index in range(settings.workers)]
@@ -163,6 +165,14 @@ class Supervisor:
             self._tell_count()
             self._restarts.add()
         self._report(f"worker {worker.index} has ended, {describe_status(status)}; it starts again")
+
+    def beats_of(self, worker: WorkerProcess) -> Mapping[Any, float]:
+        return self._shared.of_process(worker.index, BEATS)
+
+    def on_silence(self, worker: WorkerProcess, seconds: float) -> None:
+        with self._lock:
+            self._hangs.add()
+        self._report(f"worker {worker.index} hangs: an event loop of it is silent for {seconds:.1f} s; it is killed")
 
     def on_last_death(self, worker: WorkerProcess, status: int) -> None:
         self._fail(Internal(f"worker {worker.index} died at once, over and over: {describe_status(status)}",

@@ -113,6 +113,14 @@ class Worker:
 
     def _tell_ready(self, listener: HttpListener) -> None:
         listener.signals = (signal.SIGTERM,)
+        begin_end = listener.on_end
+
+        def on_end() -> None:
+            self._channel.tell("ending")
+            if begin_end is not None:
+                begin_end()
+
+        listener.on_end = on_end
         with self._lock:
             self._listener = listener
             listener.should_exit = self._is_ending

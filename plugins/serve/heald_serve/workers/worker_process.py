@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from time import monotonic
@@ -16,6 +16,7 @@ from heald.errors import HealdError
 from ..models.model_config import ModelConfig
 from ..settings import Settings
 from .channel import Channel, channel_pair
+from .pulse import Silence
 from .restart_policy import RestartPolicy
 
 PROGRAM = (sys.executable, "-P", "-m", "heald_serve.workers.worker")
@@ -41,13 +42,18 @@ class Parent(Protocol):
 
     def on_last_death(self, worker: WorkerProcess, status: int) -> None: ...
 
+    def beats_of(self, worker: WorkerProcess) -> Mapping[Any, float]:
+        """The counts of the worker's event loops."""
+
+    def on_silence(self, worker: WorkerProcess, seconds: float) -> None: ...
+
     def ask_workers(self, method: str, *arguments: Any) -> list[Any]: ...
 
 
 class WorkerProcess:
     """`files`: descriptors of the shared counts, of which the one at `index` is this worker's.
 
-    `models`: the list of models that the worker has got. `is_ready`: it serves.
+    `models`: the list of models that the worker has got. `is_ready`: it serves, and its pulse is watched.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class WorkerProcess:
         self._parent, self._files, self._questions, self._program = parent, files, questions, program
         self._policy = policy
         self._process: subprocess.Popen[bytes] | None = None
+        self._silence, self._most_silence = Silence(), 0.0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"heald-serve-worker-{index}", daemon=True)
 
@@ -84,8 +91,9 @@ class WorkerProcess:
             process, channel = self._spawn()
         settings = self._parent.settings()
         self.models = settings.models
+        self._silence, self._most_silence = Silence(), settings.silence_seconds
         channel.tell("start", settings, self._parent.known_models(), is_restart)
-        channel.serve()
+        channel.serve(self._watch)
         status = self._reap(process)
         self.is_ready = False
         if self._parent.ending.is_set():
@@ -97,6 +105,21 @@ class WorkerProcess:
         self._parent.on_death(self, status)
         return not self._parent.ending.wait(seconds)
 
+    def _watch(self) -> None:
+        """Kill the process when it hangs. Its channel then ends, and it starts again as any dead one."""
+        if not self.is_ready or not self._most_silence or self._parent.ending.is_set():
+            return
+        seconds = self._silence.after(self._parent.beats_of(self))
+        if seconds > self._most_silence:
+            self.is_ready = False
+            self._parent.on_silence(self, seconds)
+            self.kill()
+
+    def _begin_end(self) -> None:
+        """A loop of a worker that drains may end before the others."""
+        if self._most_silence:
+            self._most_silence += self._parent.settings().drain_seconds
+
     def _spawn(self) -> tuple[subprocess.Popen[bytes], Channel]:
         parent_end, worker_end = channel_pair()
         numbers = [worker_end.fileno(), self.index, *self._files]
@@ -104,7 +127,8 @@ class WorkerProcess:
             process = subprocess.Popen([*self._program, *map(str, numbers)],  # noqa: S603 - a program of our own
                                        stdin=subprocess.DEVNULL, pass_fds=(worker_end.fileno(), *self._files))
         channel = Channel(parent_end, {
-            "ready": lambda: self._parent.on_ready(self), "failed": lambda error: self._parent.on_failure(self, error),
+            "ready": lambda: self._parent.on_ready(self), "ending": self._begin_end,
+            "failed": lambda error: self._parent.on_failure(self, error),
             "ask_workers": self._parent.ask_workers}, self._questions)
         self._process, self.channel = process, channel
         return process, channel
