@@ -62,4 +62,4 @@ def make_grpc_server(
                                       on_answer) for name, methods in services.items()], GrpcSettings(
         settings.host, settings.grpc_port, options["grpc_socket_path"], options["grpc_channel_arguments"], settings.tls,
         options["max_connections"], options["drain_timeout_in_ms"] / 1000, memory.limit,
-        settings.workers > 1), ending)
+        settings.workers > 1, options["max_connections"], options["request_read_timeout_in_ms"] / 1000), ending)

@@ -21,12 +21,14 @@ LARGEST_MESSAGE_BYTES = (1 << 31) - 1
 # Calls that this process has not yet taken: gRPC's core refuses more and more of them between these numbers, without a
 # step in Python.
 PENDING_CALLS, FIRST_REFUSED_CALLS, LAST_PENDING_CALLS = "grpc.server.max_pending_requests", 256, 1024
+# Connections without a call are ended after IDLE_SECONDS; a client opens another one by itself.
+IDLE_SECONDS, PING_SECONDS, PONG_SECONDS = 1800, 60, 20
 
 
 class GrpcSettings(NamedTuple):
     """`port`: None for none, 0 for any. `socket_path`: of a Unix socket, or "". `arguments`: NAME=VALUE,...
 
-    `is_port_shared`: other processes listen on the port, too.
+    `is_port_shared`: other processes listen on the port, too. `handshake_seconds`: until a connection's first frame.
     """
 
     host: str
@@ -38,6 +40,8 @@ class GrpcSettings(NamedTuple):
     drain_seconds: float = 1.0
     memory_limit: int | None = None
     is_port_shared: bool = False
+    most_connections: int | None = None
+    handshake_seconds: float = 60.0
 
 
 def channel_arguments(text: str) -> list[tuple[str, Any]]:
@@ -52,6 +56,18 @@ def channel_arguments(text: str) -> list[tuple[str, Any]]:
             raise InvalidArgument(f"--grpc_channel_arguments has '{part}', a number beyond 32 bits")
         arguments.append((name.strip(), int(value) if is_number else value))
     return arguments
+
+
+def connection_arguments(most_connections: int | None, handshake_seconds: float) -> list[tuple[str, Any]]:
+    """The arguments that bound the connections: their number, their silence before the first frame, and their idleness.
+
+    A peer that vanished without a word is found by a ping. Versions of grpcio that lack an argument ignore it.
+    """
+    handshake = max(1, int(1000 * handshake_seconds))
+    return [("grpc.server_handshake_timeout_ms", handshake), ("grpc.http2.settings_timeout", handshake),
+            ("grpc.max_connection_idle_ms", 1000 * IDLE_SECONDS), ("grpc.keepalive_time_ms", 1000 * PING_SECONDS),
+            ("grpc.keepalive_timeout_ms", 1000 * PONG_SECONDS), ("grpc.keepalive_permit_without_calls", 1),
+            *([("grpc.max_allowed_incoming_connections", most_connections)] if most_connections else [])]
 
 
 def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -133,9 +149,13 @@ class GrpcServer:
 
     def _options(self) -> list[tuple[str, Any]]:
         most_bytes = min(self._settings.memory_limit or LARGEST_MESSAGE_BYTES, LARGEST_MESSAGE_BYTES)
-        return [("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", int(self._settings.is_port_shared)), (PENDING_CALLS, FIRST_REFUSED_CALLS),
-                (f"{PENDING_CALLS}_hard_limit", LAST_PENDING_CALLS), *channel_arguments(self._settings.arguments)]
+        own_arguments = [
+            ("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", int(self._settings.is_port_shared)), (PENDING_CALLS, FIRST_REFUSED_CALLS),
+            (f"{PENDING_CALLS}_hard_limit", LAST_PENDING_CALLS),
+            *connection_arguments(self._settings.most_connections, self._settings.handshake_seconds)]
+        # gRPC takes the first of two equal names, and the caller's are to count.
+        return [*dict([*own_arguments, *channel_arguments(self._settings.arguments)]).items()]
 
     def _bind(self, server: Any) -> None:
         settings = self._settings
