@@ -110,6 +110,55 @@ def test_a_large_call_that_was_short_runs_in_the_caller(monkeypatch):
     assert cpu.execute("Neg", x).is_available
 
 
+@pytest.mark.parametrize(("op", "inputs"), [
+    ("Neg", 1), ("AddV2", 2), ("Softsign", 1), ("Reshape", 1), ("ConcatV2", 2), ("ArgMax", 1), ("Where", 1)])
+def test_a_large_first_call_returns_before_its_op_is_bound(op, inputs):
+    cpu = core(0)
+    x = cpu.handle(LARGE)
+    attrs = {"N": inputs} if op == "ConcatV2" else None
+    arguments = {"Reshape": (x, [512, 512]), "ConcatV2": ([x, x], 0), "ArgMax": (x, 0)}.get(op, (x,) * inputs)
+    handle = cpu.execute(op, *arguments, attrs=attrs)
+    assert not handle.is_available
+    assert op not in cpu.bound_ops.op_names()
+    expected = core(asynchronous="never").execute(op, *[
+        [y.numpy() for y in a] if isinstance(a, list) and isinstance(a[0], heald.TensorHandle)
+        else a.numpy() if isinstance(a, heald.TensorHandle) else a for a in arguments])
+    assert np.array_equal(handle.numpy(), expected.numpy())
+    assert op in cpu.bound_ops.op_names()
+
+
+def test_a_large_first_call_without_a_kernel_for_it_is_an_error_of_its_handle_with_its_line(monkeypatch):
+    def bind(*_: object) -> None:
+        raise errors.Unimplemented("no kernel takes this call")
+
+    cpu = core(0)
+    x = cpu.handle(LARGE)
+    monkeypatch.setattr("heald_eager.bound_op.Binding.bind", bind)
+    line = sys._getframe().f_lineno + 1
+    bad = cpu.execute("Softsign", x)
+    behind = cpu.execute("Neg", bad)
+    for handle in (bad, behind):
+        with pytest.raises(errors.Unimplemented, match="no kernel takes") as raised:
+            handle.numpy()
+        assert (raised.value.op, raised.value.location.line) == ("Softsign", line)
+    with pytest.raises(errors.Unimplemented, match="no kernel takes"):
+        cpu.execute("Softsign", SMALL)  # the error of a small call is its own
+    with pytest.raises(errors.InvalidArgument, match="Incompatible shapes"):
+        cpu.execute("AddV2", x, np.ones(3, np.float32))  # as are errors of shapes and types
+    with pytest.raises(errors.InvalidArgument, match="'T' is"):
+        cpu.execute("Softsign", cpu.handle(LARGE.astype(np.int32)))
+
+
+def test_a_large_first_call_on_a_devices_tensor_or_with_effects_is_bound_at_once():
+    cpu = core(0)
+    there = cpu.handle(LARGE).to("SIM:0")
+    assert cpu.execute("Neg", there).device == "SIM:0"
+    variable = cpu.execute("VarHandleOp", attrs={"dtype": "float32", "shape": [len(LARGE)]})
+    cpu.execute("AssignVariableOp", variable, LARGE)
+    assert "AssignVariableOp" in cpu.bound_ops.op_names()
+    assert cpu.execute("ReadVariableOp", variable, attrs={"dtype": "float32"}).is_available
+
+
 def test_a_task_of_the_work_queue_runs_long_calls_itself():
     cpu = core(asynchronous="always")
     results, done = [], threading.Event()

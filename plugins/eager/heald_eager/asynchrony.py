@@ -6,6 +6,9 @@ ops cost half a millisecond, so a kernel has to be longer than that. A first run
 and another process may take the core, so the first times decide nothing: before the `TRUSTED_RUNS`, a call is deferred
 when its tensors are large. The time stands in the bound op, which all calls of one op and shapes share.
 
+A first large call returns before its op is bound, too: importing and preparing kernels takes 2 ms. Its thread leaves
+the interpreter to the caller first.
+
 Calls with effects run in the caller: their order is that of the program, and an op without results raises its error.
 
 A long kernel fills all cores by itself, so that two of them at a time would only disturb each other. They run in one
@@ -20,6 +23,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import sleep
 from typing import Literal
 
 from heald.api import TensorMetadata, inherited
@@ -33,6 +37,7 @@ Mode = Literal["auto", "never", "always"]
 LONG_CALL_SECONDS = 1e-3  # of a kernel: the issue of ten small ops on its result takes half of this
 TRUSTED_RUNS = 4  # runs from which on the shortest tells the length of a kernel
 LARGE_CALL_BYTES = 1 << 20  # of the tensors of a call before these runs
+CALLER_SECONDS = 2e-4  # until a caller has returned that has just started a thread
 COPIED_BYTES_PER_SECOND = 2e9  # of arrays of the caller, which a deferred call copies
 
 
@@ -58,6 +63,10 @@ class Asynchrony:
         if self._mode == "auto":
             return not bound.is_deferrable or bound.least_seconds < LONG_CALL_SECONDS
         return self._mode == "never" or not bound.is_deferrable
+
+    def may_defer_unbound(self) -> bool:
+        """True where a large call returns before its op is bound: where size alone decides about a first call."""
+        return self._mode == "auto"
 
     def defers(self, bound: BoundOp, inputs: Sequence[TensorMetadata], borrowed_bytes: int) -> bool:
         """True for a call that returns before its kernel has run. `borrowed_bytes`: of the arrays that it would copy.
@@ -85,6 +94,8 @@ class Asynchrony:
 
     def may_wait(self) -> bool:
         """False on a thread that the work queue refuses as a waiter: one that runs its tasks, or a forked child's."""
+        if not self._host.has_work_queue:
+            return True  # the lane makes it
         try:
             self._host.work_queue.await_values((), 0)
         except FailedPrecondition:
@@ -121,6 +132,11 @@ class Lane:
             self._is_running = True
         self._add_turn()
 
+    def add_after_caller(self, task: Task) -> None:
+        """As `add`, for a task that begins with Python work. It leaves the interpreter to the caller for a moment: a
+        new thread would keep it for up to 5 ms."""
+        self.add(partial(_run_after_caller, task))
+
     def _add_turn(self) -> None:
         try:
             self._host.work_queue.add_task(partial(_run_next_task, weakref.ref(self)))
@@ -141,6 +157,11 @@ class Lane:
                 is_last = not self._is_running
             if not is_last:
                 self._add_turn()
+
+
+def _run_after_caller(task: Task) -> None:
+    sleep(CALLER_SECONDS)
+    task()
 
 
 def _run_next_task(lane: weakref.ref[Lane]) -> None:

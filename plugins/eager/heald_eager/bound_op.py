@@ -68,7 +68,7 @@ class BoundOp:
         self.returns = kernel.returns
         self.is_stateful = op.stateful
         self.is_deferrable = (self.native is None and not self.is_view and not op.stateful and bool(self.outputs)
-                              and not (kernel.asynchronous or kernel.nonstrict or kernel.step))
+                              and not _is_immediate(kernel))
         self.least_seconds = float("inf")
         self.timed_runs = 0
         self.run: Callable[..., Any] | None = None if self.is_view else self._checked_run(bound, call, host)
@@ -182,10 +182,7 @@ class Binding:
         """
         outputs = self.infer(op, attrs, inputs)
         device = self._host.open(device_name)
-        kernels = self._kernels_for(op, attrs, device, layouts)
-        reasons = [(k, k.refuses(attrs) or _reason_against_memory(op, attrs, k, device)) for k in kernels]
-        refusals = [(k.pack, reason) for k, reason in reasons if reason is not None]
-        able = [k for k, reason in reasons if reason is None]
+        able, refusals = self._able_kernels(op, attrs, device, layouts)
         chain = None if outputs else len(inputs)
         call = Call(f"eager.{op.name}", tuple(range(len(inputs))), tuple(range(len(outputs))), attrs, 0, node,
                     chain=chain)
@@ -208,6 +205,31 @@ class Binding:
         if COO in layouts:
             raise self._no_sparse_kernel(op, attrs, device, device_name, layouts, refusals)
         raise self._no_kernel(op, attrs, device, device_name, refusals)
+
+    def binds_later(self, op: OpDef, attrs: OpAttrs, device_name: str, layouts: Sequence[str]) -> bool:
+        """True for a call that may return before its op is bound: on host memory, where its kernels are not imported
+        yet, or where a kernel takes it by its declaration and each kernel that does is deferrable.
+
+        Raises as DeviceSet.open.
+        """
+        if op.stateful or not op.outputs:
+            return False
+        device = self._host.open(device_name)
+        if not device.attributes.get("host_visible"):
+            return False
+        if self._host.registries.kernels.is_awaited(op.name, device.type):
+            return True
+        able, _ = self._able_kernels(op, attrs, device, layouts)
+        return bool(able) and not any(_is_immediate(k) or k.files or k.aliases(attrs) for k in able)
+
+    def _able_kernels(
+        self, op: OpDef, attrs: OpAttrs, device: Device, layouts: Sequence[str]
+    ) -> tuple[list[KernelDef], list[tuple[str, str]]]:
+        """The kernels that take a call by their declarations, best first; pack and reason of each other one."""
+        kernels = self._kernels_for(op, attrs, device, layouts)
+        reasons = [(k, k.refuses(attrs) or _reason_against_memory(op, attrs, k, device)) for k in kernels]
+        return ([k for k, reason in reasons if reason is None],
+                [(k.pack, reason) for k, reason in reasons if reason is not None])
 
     def _kernels_for(self, op: OpDef, attrs: OpAttrs, device: Device, layouts: Sequence[str]) -> list[KernelDef]:
         """The kernels for inputs of these layouts, best first: kernels declared for them, kernels that take a scalar
@@ -247,6 +269,11 @@ class Binding:
                              f"{why or 'none is registered for the op'}", op=op.name, device=device_name,
                              hint=f"device types with kernels: {', '.join(other_types)}" if other_types else
                              "`heald ops --device` lists the ops with kernels; `heald plugins` the plugins")
+
+
+def _is_immediate(kernel: KernelDef) -> bool:
+    """True for a kernel that has to run before its call returns."""
+    return bool(kernel.asynchronous or kernel.nonstrict or kernel.step)
 
 
 def _run_in_layouts(

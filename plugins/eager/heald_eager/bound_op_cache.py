@@ -33,18 +33,30 @@ class BoundOpCache:
         self, op: OpDef, attrs: OpAttrs, device: str, inputs: Sequence[State], infos: Sequence[ValueInfo]
     ) -> BoundOp:
         """The op bound for these inputs, from the cache or anew. Raises as `Binding.bind`."""
-        kinds = tuple([state.kind for state in inputs])  # type: ignore[union-attr]
-        elements = tuple([_elements_key(info.distinct()) for info in infos if info.value is not None])
-        key = op.name, attrs, device, kinds, elements
+        key = self._key(op, attrs, device, inputs, infos)
         bound = self._bound_ops.get(key)
         if bound is None:
             context = self._context
-            layouts = [kind.layout for kind in kinds]
+            layouts = [state.kind.layout for state in inputs]  # type: ignore[union-attr]
             bound = context.ops.bind(op, attrs, infos, device, self._node_name(op, attrs), layouts)
             bound.kinds = [context.kinds.get(o.meta, device, bound.native, o.handle) for o in bound.outputs]
             self._bound_ops[key] = bound
             context.host.memory.bound_calls.keep(self, key, bound.nbytes)
         return bound
+
+    def find(
+        self, op: OpDef, attrs: OpAttrs, device: str, inputs: Sequence[State], infos: Sequence[ValueInfo]
+    ) -> BoundOp | None:
+        """The op bound for these inputs, or None where it is not in the cache."""
+        return self._bound_ops.get(self._key(op, attrs, device, inputs, infos))
+
+    @staticmethod
+    def _key(
+        op: OpDef, attrs: OpAttrs, device: str, inputs: Sequence[State], infos: Sequence[ValueInfo]
+    ) -> tuple[Any, ...]:
+        kinds = tuple([state.kind for state in inputs])  # type: ignore[union-attr]
+        elements = tuple([_elements_key(info.distinct()) for info in infos if info.value is not None])
+        return op.name, attrs, device, kinds, elements
 
     def op_names(self) -> set[str]:
         """The names of the ops that are bound."""

@@ -281,7 +281,9 @@ class CallRecorder:
         facts: tuple[list[Any], list[ValueInfo]], attrs: Mapping[str, Any] | None, results: Sequence[TensorHandle],
     ) -> None:
         constants, infos = facts
-        bound = self._bound_ops.get(op, matched.attrs, device, states, infos)
+        bound = self._bound_ops.find(op, matched.attrs, device, states, infos)
+        if bound is None:
+            return  # it is bound later, before its kernel runs
         if self._context.asynchrony.is_long(bound):
             self._record_deferred(key, op, matched, inputs, states, bound, constants)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,16 @@ class EagerContext:
         self._default_device: dict[None, str] = {}  # at most one: `setdefault` is atomic
         self._idle_contexts: deque[KernelContext] = deque()
         inherited.add(self)
+        if asynchronous != "never":
+            self._import_ahead()
+
+    def _import_ahead(self) -> None:
+        """Import modules that the first long call needs. Its caller would wait for them: 1 ms of 5."""
+        ops = self.host.registries.ops
+        with suppress(HealdError):  # the first call that needs them raises it
+            self.host.import_work_queue()
+            for op in ops.probes():
+                self.ops.rule(ops.get(op))
 
     @property
     def default_device(self) -> str:

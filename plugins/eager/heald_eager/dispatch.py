@@ -11,8 +11,9 @@ from typing import Any
 from heald.api import AsyncValue, OpAttrs, OpDef, TensorMetadata, ValueInfo
 from heald.errors import Cancelled, HealdError, Location, Unimplemented
 from heald.runtime.support import kernel_errors
-from heald.runtime.values import layout_of
+from heald.runtime.values import COO, layout_of
 
+from .asynchrony import are_large
 from .bound_op import BoundOp
 from .bound_op_cache import BoundOpCache
 from .context import EagerContext
@@ -81,7 +82,12 @@ class Dispatch:
             return self._queue(call)
         if not self._fetch_elements(call):
             return self._queue(call)
-        bound = self._bind(call)
+        infos = self.infos(call)
+        bound = self._bound_ops.find(call.op, call.attrs, call.device, call.inputs, infos)
+        if bound is None:
+            if not call.is_in_task and (metas := self._metas_before_binding(call, infos)) is not None:
+                return self._queue(call, metas, self._context.asynchrony.lane.add_after_caller)
+            bound = self._bind(call, infos)
         if not self._move_inputs(call, bound):
             return self._queue(call)
         if bound.native is not None:
@@ -93,6 +99,24 @@ class Dispatch:
     def defer(self, call: EagerCall, bound: BoundOp) -> list[State]:
         """Let the lane of long kernels run the call. Returns the states of its results."""
         return self._queue(call, bound.metas, self._context.asynchrony.lane.add)
+
+    def _metas_before_binding(self, call: EagerCall, infos: Sequence[ValueInfo]) -> list[TensorMetadata] | None:
+        """The metadata of the results of a large call whose op the lane may bind, too; None for any other.
+
+        Binding loads kernels and prepares them, which takes longer than all else of a first call.
+        """
+        context, states = self._context, call.inputs
+        if any(state.kind.native is not None for state in states):  # type: ignore[union-attr]
+            return None
+        layouts = [state.kind.layout for state in states]  # type: ignore[union-attr]
+        if COO in layouts or not context.asynchrony.may_defer_unbound():
+            return None
+        metas = [o.meta for o in context.ops.infer(call.op, call.attrs, infos)]
+        if not are_large([*[info.meta for info in infos], *metas]):
+            return None
+        if not context.ops.binds_later(call.op, call.attrs, call.device, layouts):
+            return None
+        return metas if context.asynchrony.may_wait() else None
 
     def _is_deferred(self, call: EagerCall, bound: BoundOp) -> bool:
         inputs = [state.kind.meta for state in call.inputs]  # type: ignore[union-attr]
@@ -170,9 +194,8 @@ class Dispatch:
                 is_complete = False
         return is_complete
 
-    def _bind(self, call: EagerCall) -> BoundOp:
+    def _bind(self, call: EagerCall, infos: Sequence[ValueInfo]) -> BoundOp:
         """The op bound for these inputs on the call's device, or on the host's where a soft call finds no kernel."""
-        infos = self.infos(call)
         try:
             return self._bound_ops.get(call.op, call.attrs, call.device, call.inputs, infos)
         except Unimplemented:

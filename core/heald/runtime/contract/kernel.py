@@ -509,6 +509,11 @@ class KernelRegistry:
         self._load_for(op, device_type)
         return self._of_layouts.get((op, device_type), [])
 
+    def is_awaited(self, op: str, device_type: str) -> bool:
+        """True when the first request for the op on a ready device type will import and register kernels."""
+        return device_type in self._ready and any(
+            (op, device_type, late) in self._awaited for late in self._late.get(device_type, ()))
+
     def _load_for(self, op: str, device_type: str, plugin: str | None = None) -> None:
         if device_type not in self._ready:
             self.load(device_type)

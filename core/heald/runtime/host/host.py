@@ -18,6 +18,7 @@ from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
 from ..config.limits import DEFAULT_NESTED_CALLS
 from ..contract.allocator import HostAllocator
+from ..contract.device import load_callable
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..support.available_memory import available_memory
 from ..support.memory_size import share_or_bytes
@@ -33,7 +34,7 @@ from .file_policy import FilePolicy
 from .host_memory import HostMemory
 from .registries import Registries
 from .resources import Resources
-from .work_queues import make_work_queue
+from .work_queues import BUILT_IN_QUEUES, make_work_queue
 
 if TYPE_CHECKING:
     from .parallel import QueueWorkers, Workers
@@ -118,6 +119,16 @@ class Host(DeviceSet):
             if not self._queues:
                 self._queues.append(self._make_queue(self._queue_config, "work_queue"))
             return self._queues[0]
+
+    @property
+    def has_work_queue(self) -> bool:
+        """True once the work queue has been made."""
+        return bool(self._queues)
+
+    def import_work_queue(self) -> None:
+        """Import the module of the chosen work queue, if it is one of heald's own, so that making it takes no time."""
+        if not self._queues and self._queue_config.name in BUILT_IN_QUEUES:
+            load_callable(BUILT_IN_QUEUES[self._queue_config.name])
 
     def _make_queue(self, config: WorkQueueConfig, section: str) -> ConcurrentWorkQueue:
         registries = self.registries
