@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+import pluggy
 import pytest
 from heald.runtime.config.config import load_config
 from heald.runtime.discovery import hook_observers
@@ -65,6 +66,60 @@ def test_a_wrapper_sees_each_call_and_changes_nothing(load, at_error):
         "t_early": "ok", "t_watch": "ok", "t_late": "ok", "t_fails": "failed"}
     assert records(plugins)["t_fails"].reason == "hook heald_ops raised ValueError: boom"
     assert records(plugins)["t_watch"].wrappers == ("heald_ops",)
+
+
+NESTING = """
+import nesting
+@hookimpl(wrapper=True{options})
+def heald_ops(registry):
+    nesting.steps.append(("begin", "{name}", getattr(registry, "plugin", "t_hook")))
+    try:
+        return (yield)
+    finally:
+        nesting.steps.append(("end", "{name}", getattr(registry, "plugin", "t_hook")))
+"""
+
+
+@pytest.mark.parametrize("options", [
+    ("", "", ""), ("first", "", "last"), ("last", "", "first"), ("", "last", "last"), ("first", "first", ""),
+    ("last", "first", "")])
+def test_wrappers_nest_as_those_of_a_plugin_manager(load, monkeypatch, options):
+    nesting = ModuleType("nesting")
+    nesting.steps = []
+    monkeypatch.setitem(sys.modules, "nesting", nesting)
+    sources = {f"t_{i}": NESTING.format(name=i, options=f", try{rank}=True" if rank else "")
+               for i, rank in enumerate(options)}
+    _, modules = load(**sources, t_hook=OPS.format(op="Inner>Op"))
+    ours = [step for step in nesting.steps if step[2] == "t_hook"]
+    nesting.steps.clear()
+    manager = pluggy.PluginManager("heald")
+    for name, module in modules.items():
+        if name != "t_hook":
+            manager.register(module)
+    manager.hook.heald_ops(registry=None)
+    assert ours == nesting.steps
+    assert len(ours) == 2 * len(options)
+
+
+COUNTING = """
+import nesting
+heald_ops = hookimpl({options})(lambda registry: (
+    nesting.steps.append("{name}"), registry.add(OpSpec("{op}", ["x: T"], ["y: T"], ["T: type"]))))
+"""
+
+
+@pytest.mark.parametrize("options", [("", ""), ("tryfirst=True", "trylast=True"), ("trylast=True", "tryfirst=True"),
+                                     ("optionalhook=True", "tryfirst=True")])
+def test_each_hook_is_called_once_and_the_order_of_hooks_decides_nothing(load, monkeypatch, options):
+    nesting = ModuleType("nesting")
+    nesting.steps = []
+    monkeypatch.setitem(sys.modules, "nesting", nesting)
+    plugins, _ = load(**{f"t_{i}": COUNTING.format(name=i, options=text, op=f"Op{i}>Op")
+                         for i, text in enumerate(options)})
+    assert sorted(nesting.steps) == ["0", "1"]
+    assert {"Op0>Op", "Op1>Op"} <= {*plugins.registries.ops}
+    plugins.load()
+    assert len(nesting.steps) == 2
 
 
 FAULTS = {

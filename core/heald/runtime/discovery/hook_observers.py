@@ -25,9 +25,9 @@ Wrapper = Callable[..., Generator[None, object, object]]
 
 
 class HookObserver:
-    """The wrappers of one plugin: by hook, the function and its parameters. `fault`: its first error."""
+    """The wrappers of one plugin: by hook, the function, its parameters and its rank. `fault`: its first error."""
 
-    def __init__(self, plugin: str, wrappers: dict[str, tuple[Wrapper, tuple[str, ...]]], config: Any) -> None:
+    def __init__(self, plugin: str, wrappers: dict[str, tuple[Wrapper, tuple[str, ...], int]], config: Any) -> None:
         self.plugin = plugin
         self.fault: PluginError | None = None
         self._wrappers = wrappers
@@ -37,11 +37,15 @@ class HookObserver:
     def hooks(self) -> tuple[str, ...]:
         return tuple(self._wrappers)
 
+    def rank(self, hook: str) -> int:
+        """The place of the wrapper of a hook among others: -1 around them, for `tryfirst`, 1 within, for `trylast`."""
+        return self._wrappers[hook][2] if hook in self._wrappers else 0
+
     def begin(self, hook: str, plugin: str) -> Generator[None, object, object] | None:
         """Start the wrapper of a hook; None where there is none to run."""
         if hook not in self._wrappers or plugin == self.plugin or self.fault is not None:
             return None
-        function, parameters = self._wrappers[hook]
+        function, parameters, _ = self._wrappers[hook]
         handed = {"registry": HookCall(plugin, hook), "config": self._config}
 
         def start() -> Generator[None, object, object]:
@@ -86,8 +90,11 @@ class HookObserver:
 
 
 def call_observed(observers: Sequence[HookObserver], hook: str, plugin: str, call: Callable[[], None]) -> None:
-    """Call a hook of a plugin between the steps of all observers. Raises the hook's own exception."""
-    begun = [(observer, generator) for observer in observers
+    """Call a hook of a plugin between the steps of all observers, which nest as pluggy's wrappers. Raises the hook's
+    own exception."""
+    ranks = [observer.rank(hook) for observer in observers]
+    from_outside = sorted(range(len(ranks)), key=lambda i: (ranks[i], i if ranks[i] > 0 else -i))
+    begun = [(observer, generator) for observer in [observers[i] for i in from_outside]
              if (generator := observer.begin(hook, plugin)) is not None]
     error: BaseException | None = None
     try:
