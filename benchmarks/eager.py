@@ -1,9 +1,11 @@
 """Eager ops against their peers: small ops, large ones, donated buffers, a network op by op.
 
     python benchmarks/eager.py [--tensorflow PYTHON] [--torch PYTHON]
+    python benchmarks/eager.py --against PYTHON [--seconds 30] [--only NAME]
 
 `execute` is `heald.execute("AddV2", a, b)`, `bound` is `heald.ops.add_v2` fetched once. TensorFlow (`tf.raw_ops`) and
 torch run in processes of their own, in turn with heald. Every figure of 2x2 float32 is the median of the rounds.
+`--against` compares with another installation of heald: eager_pairs.py says how.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 import heald
 import numpy as np
+from eager_pairs import compare_installations
 from heald.graphs.graph.graph import Node
 from heald.runtime.values import dtypes
 from tabulate import tabulate
@@ -205,7 +208,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("tensorflow", "torch"):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"a Python that has {name}")
+    parser.add_argument("--against", metavar="PYTHON", help="a Python that has heald before a change")
+    parser.add_argument("--seconds", type=float, default=30, help="of each row of --against")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows of --against: part of a name")
     options = parser.parse_args()
+    if options.against:
+        rows = compare_installations(options.against, options.seconds, options.only)
+        print(tabulate(rows, headers=["work", "before", "after", "median ratio", "95 % interval", "pairs"]))
+        return
     pythons = {"tf.raw_ops": options.tensorflow, "torch": options.torch}
     peers = {name: Peer(name, python) for name, python in pythons.items() if python}
     rows = [*small(peers), large(), product_with_small_ops()]

@@ -78,18 +78,25 @@ class Model:
         value = self.variable
         self.add('run("ReadVariableOp", variable, attrs={"dtype": "int32"})', lambda: value)
 
+    def drop(self, x: str) -> None:
+        """A line that forgets a handle: its value becomes a temporary, whose buffer may be overwritten."""
+        self.lines.append(f"del {x}")
+        del self.handles[x]
+
     def add_call(self) -> None:
         x, y, kind = self.choose(), self.choose(), self.random.random()
-        if kind < 0.15:
+        if kind < 0.1 and x != "t0":
+            self.drop(x)
+        elif kind < 0.2:
             self.add_failure(x, donated=False)
-        elif kind < 0.2 and x != "t0":
+        elif kind < 0.25 and x != "t0":
             self.add_failure(x, donated=True)
-        elif kind < 0.3 and x != "t0":
+        elif kind < 0.35 and x != "t0":
             self.add(f'run("Maximum", {x}, 2, donate=(0,))', lambda x: np.maximum(x, 2), x)
             del self.handles[x]
-        elif kind < 0.4:
+        elif kind < 0.45:
             self.add(f'{x}.to("SIM:0").to("CPU:0")', lambda x: x, x)
-        elif kind < 0.55:
+        elif kind < 0.6:
             self.add_effect(x)
         else:
             self.add(f'run("Sub", {x}, {y})', np.subtract, x, y)
@@ -111,7 +118,7 @@ def execute_program(model: Model, schedule: int, report: Callable[[Any], None]) 
 @pytest.mark.parametrize("seed", range(6))
 def test_each_handle_has_its_value_or_the_error_of_its_ancestor_in_every_schedule(seed):
     model = Model(seed)
-    while len(model.lines) < CALLS or len(model.failing) < 3:
+    while len(model.lines) < CALLS or len(model.handles) < 8 or len(model.failing) < 3:
         model.add_call()
     for schedule in range(12):
         reports: list[errors.HealdError] = []

@@ -4,7 +4,7 @@
   errors itself. Every later error is the state of its handles.
 - An op is bound through the same registries, kernels and binder as a call of a graph. No program is made.
 - The fast path is one look-up in a table. A call that needs a test has no entry there.
-- A handle is a value: no op writes its array, unless the handle was donated.
+- A handle is a value: no op writes its array, unless the handle was donated, or is gone (`references`).
 - Errors and cancellation settle promises; the first to settle a promise wins.
 - This room may use sessions' runtime and feeds. Only the command line is above it.
 - The runtime has parts, and a part does not know the runtime: `context` is the state that all of them share. Handles
@@ -14,8 +14,8 @@ Modules: `tensor_handle` has the public class, `handle_state` its states, `opera
 fast path, and `core_runtime` the runtime behind it. Its parts, from the bottom up:
 
 - `bound_op` (an op and its kernel), `asynchrony` (which calls return before their kernel has run), `promise` (values
-  that come later), `context`, `queued_call` (a call that waits for its inputs), `layouts` (conversions of scalar and
-  sparse tensors), `bound_op_cache`;
+  that come later), `context`, `queued_call` (a call that waits for its inputs), `references` (values that no other
+  object shows), `layouts` (conversions of scalar and sparse tensors), `bound_op_cache`;
 - `transfers` (copies between memories), `dispatch` (run now, queue, or enqueue on a device), `op_chains` and `call_end`
   (the order of effects), `op_executor` (one op on its device);
 - `signature` (inputs and attributes), `call_memo` (calls that have succeeded), `op_handlers`, `source_line`.

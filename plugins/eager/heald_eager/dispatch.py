@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from sys import getrefcount
 from time import perf_counter
 from typing import Any
 
@@ -20,10 +19,9 @@ from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense, elements
 from .queued_call import QueuedCall, Started, Task
+from .references import has_only_array, is_temporary
 from .source_line import report_error
 from .transfers import Transfers
-
-UNSHARED_REFERENCES = 4  # to a donated array while its call runs: Ready, two variables, getrefcount's argument
 
 
 @dataclass(slots=True)
@@ -140,7 +138,8 @@ class Dispatch:
 
         def start() -> Started:
             call.inputs = [state.value.get() if isinstance(state, Pending) else state for state in inputs]
-            call.donate = frozenset(i for i in call.donate if _is_only_reader(inputs[i]))
+            call.donate = frozenset([i for i in range(len(inputs)) if is_temporary(inputs, i)
+                                     or (i in call.donate and _is_only_reader(inputs[i]))])
             inputs.clear()
             call.chain = call.after = ()
             call.started = call.ended = None
@@ -253,17 +252,17 @@ class Dispatch:
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
 
     def _donated_array(self, call: EagerCall, bound: BoundOp, output: int) -> Any:
-        """The array of the donated input that this output may be written over; None when there is none, or when an
-        array that the user has read still shows its memory."""
+        """The array of the donated or temporary input that this output may be written over; None when there is none, or
+        when an array that the user has read still shows its memory."""
         source = bound.inplace.get(output)
         if source is None or source not in call.donate or source in bound.retained:
             return None
         state, meta = call.inputs[source], bound.metas[output]
         assert isinstance(state, Ready)
-        array = state.value
-        if state.kind.meta != meta or not array.flags.writeable or array.base is not None:
+        if state.kind.meta != meta or not has_only_array(call.inputs, source):
             return None
-        return array if getrefcount(array) <= UNSHARED_REFERENCES else None
+        array = state.value
+        return array if array.flags.writeable and array.base is None else None
 
     def _states_of(self, call: EagerCall, bound: BoundOp, values: Sequence[Any]) -> list[State]:
         """The states of values that a kernel returned: arrays, or AsyncValues of arrays."""
