@@ -98,9 +98,10 @@ def test_a_tensor_that_comes_from_another_device_is_kept_too():
 
 
 def work(session, seed, runs):
-    """Keep, read and delete tensors, and run and release callables. Return the number of wrong results."""
+    """Keep, read and delete tensors, run, connect and release callables, and extend the session. Return the number of
+    wrong results."""
     wrong = 0
-    get = session.make_callable("twice", ["h"])
+    get, connected = connect(session)
     for i in range(runs):
         x = np.full(1 + (seed + i) % 3, 1000 * seed + i, np.float32)
         kept = session.run({"handle": "keep", "same": ["x"]}, {"x": x})
@@ -108,10 +109,19 @@ def work(session, seed, runs):
         wrong += get(kept["handle"]).tolist() != (2 * x).tolist()
         session.run([], {"h": kept["handle"]}, targets=["delete"])
         wrong += session.run([]) != []
+        wrong += connected(x).tolist() != (2 * x).tolist()
         if i % 50 == 49:
             get.release()
-            get = session.make_callable("twice", ["h"])
+            connected.release()
+            get, connected = connect(session)
+            name = f"more_{seed}_{i}"
+            session.extend(heald.graphdef.loads(heald.graphdef.dumps(graph(node(name, "Neg", "x"))), partial=True))
+            wrong += session.run({name: [name]}, {"x": x})[name][0].tolist() != (-x).tolist()
     return wrong
+
+
+def connect(session):
+    return session.make_callable("twice", ["h"]), session.make_callable("twice", ["x"], connections={"get": "x"})
 
 
 def run_in_threads(session, threads, runs):
