@@ -61,7 +61,7 @@ conformance: $(VENV)/.ready
 # GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled, and NVRTC for sm_90. No GPU takes part.
 fake-gpu: $(VENV)/.ready
 	HEALDTEST_NVRTC=sm_90 HEALD_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs heald_conformance \
-	    --conformance-quick --device GPU:0
+	    --conformance-quick --device GPU:0 -k "not many_rows_or_elements"
 	HEALD_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' PYTHONPATH=tests $(VENV)/bin/python device_gpu/check_networks.py
 
 # The CUDA texts of all networks, compiled for each architecture and run by the host's C++ compiler.

@@ -193,19 +193,37 @@ def samples(
     for attrs in _attributes(op, dtype):
         tensors = op.expand_inputs(attrs)
         says = [_says(op, t.arg) for t in tensors]
-        known_indices = positions(op, attrs, values), _true(says)
         wide = [i for i, says_how in enumerate(says) if not says_how]
         shapes = SHAPES_BY_OP.get(op.name) or (*SAME_SHAPES, *(BROADCAST_SHAPES if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
-            rng = generator(op.name, dtype, number)
-            main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
-            inputs = tuple(make(shape[0], t.dtype) if make else _operand(t, main.get(i, shape[-1]), rng)
-                           for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
-            yield Sample(attrs, inputs, *known_indices)
+            yield sample_of_shapes(op, dtype, attrs, shape, values, number)
         if op.name not in SHAPES_BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
             edge = special(dtype)
-            yield Sample(attrs, tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
-                         generator(op.name)) for i, t in enumerate(tensors)), *known_indices)
+            inputs = tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
+                           generator(op.name)) for i, t in enumerate(tensors))
+            yield Sample(attrs, inputs, positions(op, attrs, values), _true(says))
+
+
+def sample_of_shapes(
+    op: Any, dtype: DType | None, attrs: dict[str, Any], shapes: Shapes, values: tuple[str, ...], number: int = 0
+) -> Sample:
+    """A sample whose operands have these shapes, in order; further operands have the last one, a single one is for all.
+
+    Settings are made for the first shape. `number` tells samples of equal shapes apart.
+    """
+    tensors = op.expand_inputs(attrs)
+    says = [_says(op, t.arg) for t in tensors]
+    wide = [i for i, says_how in enumerate(says) if not says_how]
+    rng = generator(op.name, dtype, number)
+    main = dict(zip(wide, shapes if len(shapes) > 1 else shapes * len(wide), strict=False))
+    inputs = tuple(make(shapes[0], t.dtype) if make else _operand(t, main.get(i, shapes[-1]), rng)
+                   for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
+    return Sample(attrs, inputs, positions(op, attrs, values), _true(says))
+
+
+def first_attributes(op: Any, dtype: DType | None) -> dict[str, Any] | None:
+    """The first choice of all attributes, or None for an op with an attribute without choices."""
+    return next(_attributes(op, dtype), None)
 
 
 def positions(op: Any, attrs: Mapping[str, Any], args: tuple[str, ...]) -> frozenset[int]:

@@ -27,8 +27,8 @@ from types import MappingProxyType
 from typing import Any
 
 FILE = "heald-conformance.toml"
-LEVELS = ("discovery", "memory", "ordering", "kernels", "split", "faults", "throughput")
-OF_PACKS = ("kernels",)  # the other levels are about devices
+LEVELS = ("discovery", "memory", "ordering", "kernels", "limits", "split", "faults", "throughput")
+OF_PACKS = ("kernels", "limits")  # the other levels are about devices
 Tolerance = tuple[float, float]  # relative, absolute
 
 TOLERANCES: Mapping[str, Tolerance] = MappingProxyType({
