@@ -104,7 +104,7 @@ def make(graph, config, target, device):
 class Kind(NamedTuple):
     """One kind. `{id}` stands for the plugin's id in its texts.
 
-    `when`: "load", "scan", "open", "run", "choose", "file", "pass", "handler", "session" or "close".
+    `when`: "load", "scan", "open", "check", "run", "choose", "file", "pass", "handler", "session" or "close".
     `line`: the text of its line, and `remedy`: the end of it.
     `config`: settings under which it is found.
     """
@@ -118,6 +118,13 @@ class Kind(NamedTuple):
 
 def device(method: str = "", scan: str = "return [Broken()]") -> str:
     return DEVICE.format(method="".join(f"    {line}\n" for line in method.splitlines()), scan=scan)
+
+
+def waiting(method: str, action: str) -> str:
+    """A device whose `synchronize` does this behind work that the method `method` of its native handle enqueued."""
+    return device(f"def synchronize(self, event):\n    queue = self.native._streams[event.stream]\n"
+                  f"    if len(queue) > 1 and {method!r} in queue[-2].__qualname__:\n        {action}\n"
+                  "    super().synchronize(event)")
 
 
 def raising(method: str, arguments: str = "*a") -> str:
@@ -194,6 +201,15 @@ KINDS = {
     **{f"{method} raises": Kind("open", raising(method), f"{method} of device BROKEN:0{MESSAGE}", DEVICE_REMEDY)
        for method in ("open", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")},
     "close raises": Kind("close", raising("close"), f"close of device BROKEN:0{MESSAGE}", DEVICE_REMEDY),
+    **{f"wait behind {work} {what}": Kind(when, waiting(method, action), line.format(work=work), DEVICE_REMEDY)
+       for work, method in (("a copy in", "write"), ("a kernel", "elementwise"))
+       for what, when, action, line in (
+           ("raises", "check", "raise RuntimeError('boom')", "{{id}}.py:13 (behind {work})"),
+           ("ends too early", "check", "return",
+            "synchronize of device BROKEN:0 (plugin {{id}}) returned before {work} had ended"))},
+    "wait behind a copy out ends too early": Kind(
+        "open", waiting("read", "return"), "synchronize of BROKEN (plugin {id}) returned before a copy out had ended",
+        DEVICE_REMEDY),
     "kernels cannot be imported": Kind(
         "open", device().replace("heald_example_device.kernels:register_kernels", "no_such_kernels:register"),
         "plugin {id}: registering its kernels for BROKEN raised ModuleNotFoundError", "--traceback {id}' shows where"),

@@ -13,12 +13,14 @@ from broken.kinds import KINDS
 from builders.graphs import graph, node, placeholder
 from heald.errors import HealdError
 from heald.runtime.config.config import load_config
+from heald.runtime.host.device_check import check_device
 from heald.runtime.service.runtime import Runtime
 from heald_eager.core_runtime import CoreRuntime
 
 X = np.float32([1, 2, 3])
 PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"
-WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened", "run": "a graph runs",
+WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device is opened",
+        "check": "a device is checked", "run": "a graph runs",
         "choose": "config chooses it", "file": "a file is loaded", "pass": "a graph is compiled",
         "handler": "an op is executed", "session": "a session is asked for", "close": "its host is closed"}
 
@@ -33,6 +35,8 @@ def report_of(runtime: Runtime, when: str, path: Path) -> str:
                 runtime.host.records("BROKEN")
             if when in ("open", "close"):
                 runtime.host.open("BROKEN:0")
+            if when == "check":
+                check_device(runtime.host.open("BROKEN:0"), runtime.host.registries, "BROKEN:0", path.stem)
             if when == "close":
                 runtime.host.close()
             if when == "run":

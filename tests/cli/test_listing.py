@@ -71,6 +71,39 @@ def test_a_device_that_is_unavailable_fails_a_check_only(command, plugin):
     assert [line[:2] for line in done.words if "BROKEN:*" in line] == [["BROKEN:*", "FAIL"]]
 
 
+LYING = """
+from heald.api import hookimpl
+from heald_example_device.device import Example
+
+HEALD_API = (1, 0)
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="LYING", scan=lambda config: [Lying(0, 1 << 20)],
+                    kernels="heald_example_device.kernels:register_kernels")
+
+class Lying(Example):
+    type = "LYING"
+
+    def synchronize(self, event):
+        queue = self.native._streams[event.stream]
+        if len(queue) < 2 or "WORK" not in queue[-2].__qualname__:
+            super().synchronize(event)
+"""
+
+
+@pytest.mark.parametrize(("method", "work"), [("write", "a copy in"), ("elementwise", "a kernel"),
+                                              ("read", "a copy out")])
+def test_a_check_names_a_device_that_does_not_wait(command, plugin, method, work):
+    text = LYING.replace("WORK", method)
+    done = command("devices", "LYING:0", "--check", "--json", "--plugin", plugin(f"lying_{method}_test", text))
+    assert done.status == 1
+    row = by_name(done)["LYING:0"]
+    assert (row["check"], row["status"]) == ("FAIL", "unavailable")
+    assert row["reason"].startswith("synchronize of ")
+    assert row["reason"].endswith(f"(plugin lying_{method}_test) returned before {work} had ended")
+
+
 CRASHING = """
 import os
 import signal

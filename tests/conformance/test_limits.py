@@ -65,7 +65,7 @@ def test_a_typed_refusal_of_a_large_tensor_is_no_failure(monkeypatch):
 
 
 def test_tensors_of_2_gib_need_a_machine_with_memory(monkeypatch):
-    monkeypatch.setattr(limits, "available_memory", lambda: 1 << 30)
+    monkeypatch.setattr(limits.system_memory, "available_memory", lambda: 1 << 30)
     for case in ("a_copy_of_more_than_2_gib_is_bit_exact", "a_tensor_of_more_than_2_gib_is_computed_or_refused"):
         with pytest.raises(NotApplicable, match="1024 MiB of free memory, 8192 are needed"):
             heald_conformance.case(f"limits.{case}")("CPU:0")

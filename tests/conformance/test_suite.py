@@ -31,6 +31,7 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "memory.a_large_copy_is_bit_exact", "memory.a_feed_that_has_changed_is_read_anew",
                 "ordering.a_buffer_that_is_freed_serves_what_was_enqueued",
                 "ordering.an_event_comes_after_all_that_was_enqueued_before_it",
+                "ordering.a_wait_ends_after_the_work_before_it",
                 "ordering.a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after",
                 "kernels.a_kernel_agrees_with_the_cpu",
                 "kernels.a_fused_kernel_agrees_with_the_cpu"},

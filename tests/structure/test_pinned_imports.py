@@ -19,8 +19,9 @@ PINNED = {
         "heald.runtime.config": {"load_config"},
         "heald.runtime.contract": {"GraphPass", "KernelDef", "PRE_PLACEMENT", "load_callable", "run_of"},
         "heald.runtime.executor": {"KernelCall"},
-        "heald.runtime.host": {"KernelContext", "make_allocator", "make_work_queue"},
+        "heald.runtime.host": {"KernelContext", "WAIT_CHECKS", "Waits", "make_allocator", "make_work_queue"},
         "heald.runtime.service": {"Runtime", "runtime"},
+        "heald.runtime.support": {"available_memory"},
     },
     "plugins/eager/heald_eager": {
         "heald.graphs.compiler": {"name_tuple"},

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 from heald.api import DType, Node, dtypes, errors
-from heald.runtime.support.available_memory import available_memory
+from heald.runtime.support import available_memory as system_memory
 
 from ..arrays import fixed_size_types
 from ..case import sentence
@@ -198,7 +198,7 @@ def a_copy_of_more_than_2_gib_is_bit_exact(on: Subject, _: str) -> None:
 
 def require_memory() -> None:
     """Raises NotApplicable where the machine has too little memory for operands and results of 2 GiB."""
-    left = available_memory()
+    left = system_memory.available_memory()
     if left is not None and left < NEEDED_MEMORY:
         raise NotApplicable(f"the machine has {left >> 20} MiB of free memory, {NEEDED_MEMORY >> 20} are needed")
 

@@ -10,6 +10,7 @@ from typing import Any
 import heald
 import numpy as np
 from heald.api import STREAM
+from heald.runtime.host import WAIT_CHECKS, Waits
 
 from ..arrays import generator
 from ..case import sentence
@@ -36,6 +37,22 @@ def an_event_comes_after_all_that_was_enqueued_before_it(on: Subject, nbytes: st
             on.finish()
             expect_same_bits(host, ramp(seed, count), "an array when the event after its copy has been waited for",
                              "Device.synchronize")
+
+
+@sentence(over=lambda _: list(WAIT_CHECKS))
+def a_wait_ends_after_the_work_before_it(on: Subject, work: str) -> None:
+    """As `heald devices --check`: after the wait the host overwrites the arrays that the work has read."""
+    if on.host_visible:
+        raise NotApplicable("its buffers are host memory: no work is pending")
+    waits = Waits(on.device, on.host.registries)
+    try:
+        with whatever_comes(f"a wait behind {work}", expected="no exception", rule="Device.synchronize"):
+            is_complete = WAIT_CHECKS[work](waits)
+    finally:
+        on.finish()
+        waits.free()
+    expect(is_complete, f"a wait behind {work}", expected="the end of the work", got="a return before it",
+           rule="Device.synchronize")
 
 
 @sentence()

@@ -23,7 +23,8 @@ NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
 
 def add_device_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these devices, such as CPU:0")
-    parser.add_argument("--check", action="store_true", help="open each device and run a kernel; status 1 if one fails")
+    parser.add_argument("--check", action="store_true",
+                        help="open each device, wait behind copies and a kernel; status 1 if one fails")
     parser.add_argument("--isolate", action="store_true",
                         help="check each device in a process of its own, which its driver may take down")
     add_listing(parser)
@@ -128,14 +129,20 @@ def _device(record: DeviceRecord) -> dict[str, Any]:
 
 
 def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
-    """Open a device, which runs a copy and a kernel on it."""
+    """Open a device, which runs a copy and a kernel on it, and check its waits."""
     from ...errors import HealdError, PluginError
+    from ...runtime.host.device_check import check_device
 
     start = perf_counter()
     with ticking(f"checking {record.name}"):
         try:
-            host.open(record.name)
+            device = host.open(record.name)
             passed = True
+            try:
+                check_device(device, host.registries, record.name, record.plugin)
+            except HealdError as error:
+                record.give_up(error)
+                passed = False
             without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded_kernels())
         except PluginError:  # of a plugin that the command line or config names, which may be another than the device's
             raise

@@ -10,7 +10,7 @@ wait for no lock.
 `device_record`, `scan`: One scanned device; the checks of a plugin's scan. `device_fault` finds the owner of a fault.
 `forked_devices`: The refusal of a parent's devices in a forked child.
 `registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
-`probe`: The test that a device passes before it is offered.
+`probe`: The test that a device passes before it is offered. `device_check`: The waits of a device, by kind of work.
 `device_memory`: Buffers of devices: allocation, upload of constants, deferred release.
 `stream_waiter`: The thread that waits for a device's events and makes values available.
 `host_memory`: The budget of large arrays in host memory. `allocators/` provides the memory.
@@ -29,6 +29,8 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .allocators import make_allocator as make_allocator
     from .bound_call_cache import bytes_of_call as bytes_of_call
+    from .device_check import WAIT_CHECKS as WAIT_CHECKS
+    from .device_check import Waits as Waits
     from .file_policy import refusal as refusal
     from .host import Host as Host
     from .kernel_context import KERNEL_MODES as KERNEL_MODES
@@ -41,6 +43,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".allocators": ("make_allocator",),
         ".bound_call_cache": ("bytes_of_call",),
+        ".device_check": ("WAIT_CHECKS", "Waits"),
         ".file_policy": ("refusal",),
         ".host": ("Host",),
         ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),

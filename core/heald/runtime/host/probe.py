@@ -10,6 +10,7 @@ from ...errors import Unavailable
 from ..contract.device import STREAM, Device
 from ..contract.kernel import Bind, Declined, run_of
 from ..support.disk_cache import DiskCache
+from ..support.remedy import device_remedy
 from ..values.dtypes import float32
 from ..values.tensor import info
 from .registries import Registries
@@ -24,34 +25,40 @@ def probe_once(device: Device, registries: Registries, plugin: str) -> None:
     key = "\n".join((plugin, device.type, device.uid, str(driver)))
     cache = DiskCache("probes")
     if driver is None or cache.get(key) is None:
-        probe(device, registries)
+        probe(device, registries, plugin)
         if driver is not None:
             cache.put(key, key.encode())
 
 
-def probe(device: Device, registries: Registries) -> None:
+def probe(device: Device, registries: Registries, plugin: str) -> None:
     """Copy in, add, copy out. Raises Unavailable when the sum is wrong, and every exception of the device."""
     x = np.arange(PROBE_SHAPE[0], dtype=np.float32)
     if device.attributes.get("host_visible"):
         result = np.zeros_like(x)
-        added = _add(device, registries, (x, x), result)
+        added = run_probe_kernel(device, registries, (x, x), result)
     else:
         inputs, output = [_buffer(device, x) for _ in range(2)], _buffer(device, np.zeros_like(x))
-        added = _add(device, registries, inputs, output)
-        result = np.empty_like(x)
+        added = run_probe_kernel(device, registries, inputs, output)
+        result = np.full_like(x, np.nan)
         device.copy_out(output, result, STREAM)
         device.synchronize(device.record(STREAM))
         for buffer in (*inputs, output):
             device.free(buffer)
     expected = x + x if added else np.zeros_like(x)
+    if np.isnan(result).any():
+        raise Unavailable(f"synchronize of {device.type} (plugin {plugin}) returned before a copy out had ended",
+                          hint=device_remedy(plugin))
     if not np.array_equal(result, expected):
         raise Unavailable(f"a probe on {device.type} returned {result[:4]}..., expected {expected[:4]}...",
                           hint="the device or its driver computes wrongly")
 
 
-def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
+def run_probe_kernel(
+    device: Device, registries: Registries, inputs: Sequence[object], output: object,
+    shape: tuple[int, ...] = PROBE_SHAPE,
+) -> bool:
     """Run the device type's first float32 kernel of an op that an op set names for this, if it has one."""
-    meta = info(float32, PROBE_SHAPE)
+    meta = info(float32, shape)
     attrs = {"T": float32}
     for kernel in (k for op in registries.ops.probes() for k in registries.kernels.candidates(op, device.type)):
         if kernel.refuses(attrs) is None:

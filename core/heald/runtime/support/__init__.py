@@ -26,6 +26,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 # Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import available_memory as available_memory
     from . import file_kinds as file_kinds
     from . import file_path as file_path
     from . import input_file as input_file

@@ -1,0 +1,131 @@
+"""Device check: `synchronize` is tested behind a copy in, a kernel and a copy out, each by itself.
+
+`heald devices --check` runs it. The probe of an opening waits once, behind all of its work: it cannot tell them apart.
+"""
+
+# The theory of the check
+#
+# A device that returns from `synchronize` too early is right most of the time: the stream orders its later work. The
+# host alone sees the difference, in arrays that it shares with the device. The check uses the rights that a wait gives:
+# - After a copy in, or a kernel behind it, the host may overwrite the array. The buffer keeps its former content.
+# - After a copy out the array is complete.
+# The arrays are large, so that a device that works beside the host is still at work when a wait ends too early.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...errors import HealdError, PluginError, Unavailable
+from ..contract.device import STREAM, Device
+from ..support.remedy import device_remedy
+from .device_fault import device_fault
+from .probe import run_probe_kernel
+from .registries import Registries
+
+LARGEST_ELEMENTS = 1 << 20  # of an array; less where the device has little memory
+SMALLEST_ELEMENTS = 16
+Array = np.ndarray[Any, np.dtype[np.float32]]
+
+
+def check_device(device: Device, registries: Registries, name: str, plugin: str) -> None:
+    """Check the waits of an open device behind each kind of work.
+
+    Raises PluginError for a wait that ends too early, and the typed error of a wait that raises. The texts name the
+    work. A device on host memory has no such waits.
+    """
+    if device.attributes.get("host_visible"):
+        return
+    for work, check in WAIT_CHECKS.items():
+        waits = Waits(device, registries)
+        try:
+            is_right = check(waits)
+        except Exception as error:  # noqa: BLE001 - a plugin's own exception becomes a typed error
+            raise behind(work, device_fault(error, device, name, plugin))  # noqa: B904 - the cause is set there
+        finally:
+            waits.free()
+        if not is_right:
+            raise PluginError(f"synchronize of device {name} (plugin {plugin}) returned before {work} had ended",
+                              device=name, plugin=plugin, hint=device_remedy(plugin))
+
+
+def behind(work: str, error: HealdError) -> HealdError:
+    """The error of a wait, with the work that it was for."""
+    error.message = f"{error.message} (behind {work})"
+    return error
+
+
+class Waits:
+    """Three buffers of a device, as large as it has memory for, and an array with small numbers."""
+
+    def __init__(self, device: Device, registries: Registries) -> None:
+        self.device, self.registries = device, registries
+        self.buffers: list[Any] = []
+        count = LARGEST_ELEMENTS
+        while not self._allocate(4 * count):
+            count //= 4
+            if count < SMALLEST_ELEMENTS:
+                raise Unavailable(f"{device.type} has no memory for three buffers of {4 * count} bytes")
+        self.x: Array = np.arange(count, dtype=np.float32) % 1024 + 1
+
+    def _allocate(self, nbytes: int) -> bool:
+        while len(self.buffers) < 3:
+            buffer = self.device.allocate(nbytes)
+            if buffer is None:
+                self.free()
+                return False
+            self.buffers.append(buffer)
+        return True
+
+    def free(self) -> None:
+        while self.buffers:
+            self.device.free(self.buffers.pop())
+
+    def wait(self) -> None:
+        self.device.synchronize(self.device.record(STREAM))
+
+    def content(self, buffer: Any) -> Array:
+        """The elements of a buffer, NaN where a copy out has not come."""
+        host = np.full_like(self.x, np.nan)
+        self.device.copy_out(buffer, host, STREAM)
+        self.wait()
+        return host
+
+
+def is_complete_behind_copy_out(waits: Waits) -> bool:
+    """True if an array is complete when the wait behind its copy ends."""
+    waits.device.copy_in(waits.x, waits.buffers[0], STREAM)
+    return bool(np.array_equal(waits.content(waits.buffers[0]), waits.x))
+
+
+def is_complete_behind_copy_in(waits: Waits) -> bool:
+    """True if a buffer keeps the content that its array had until the wait."""
+    host = waits.x.copy()
+    waits.device.copy_in(host, waits.buffers[0], STREAM)
+    waits.wait()
+    host[:] = -1
+    return bool(np.array_equal(waits.content(waits.buffers[0]), waits.x))
+
+
+def is_complete_behind_kernel(waits: Waits) -> bool:
+    """True if a kernel has seen the content that the arrays had until the wait; also without a kernel to run."""
+    hosts = [waits.x.copy(), waits.x.copy()]
+    *inputs, output = waits.buffers
+    for host, buffer in zip(hosts, inputs, strict=True):
+        waits.device.copy_in(host, buffer, STREAM)
+    if not run_probe_kernel(waits.device, waits.registries, inputs, output, waits.x.shape):
+        return True
+    waits.wait()
+    for host in hosts:
+        host[:] = -1
+    return bool(np.array_equal(waits.content(output), 2 * waits.x))
+
+
+WAIT_CHECKS: Mapping[str, Callable[[Waits], bool]] = MappingProxyType({
+    "a copy out": is_complete_behind_copy_out,  # the first: both others read what a copy out brings
+    "a copy in": is_complete_behind_copy_in,
+    "a kernel": is_complete_behind_kernel,
+})
