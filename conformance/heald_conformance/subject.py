@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import heald
 import numpy as np
-from heald.api import STREAM, Device, Graph, Node, dtypes
+from heald.api import STREAM, Device, DeviceLimits, Graph, Node, dtypes
 from heald.errors import HealdWarning, NotFound
 from heald.runtime.config import load_config
 from heald.runtime.service import Runtime
@@ -90,7 +90,7 @@ class Subject:
 
     def allocate(self, nbytes: int) -> Any:
         """Allocate a buffer. Raises Broken where the device returns None."""
-        buffer = self.device.allocate(nbytes)
+        buffer = self.device.allocate(DeviceLimits.of(self.device.attributes).allocation(nbytes))
         expect(buffer is not None, f"{nbytes} bytes cannot be allocated", expected="a buffer", got=None,
                rule="Device.allocate")
         return buffer

@@ -24,6 +24,7 @@ from .programs import Programs
 if TYPE_CHECKING:
     from .plugin import Config
 
+DOUBLE_TYPES = ("float64", "complex128")
 NO_DRIVER = "install the vendor's OpenCL driver, or to try it on a CPU: apt install pocl-opencl-icd"
 COSTS = (  # by rank: figures of a small GPU, and of a driver for CPUs
     {"launch": 1e-5, "flops": 2e12, "memory_bandwidth": 1e11, "latency": 2e-5, "bandwidth": 6e9},
@@ -64,6 +65,8 @@ class OpenCL:
             "memory": memory, "model": device.name.strip(), "platform": device.platform.name.strip(),
             "driver": f"{device.platform.version.strip()}, {device.driver_version.strip()}",
             "accelerator": _rank(device) == 0, "cost": COSTS[_rank(device)],
+            "limits": {"largest_buffer": device.max_mem_alloc_size,
+                       "missing_types": () if device.double_fp_config else DOUBLE_TYPES},
         }
         self._device = device
 

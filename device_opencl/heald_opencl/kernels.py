@@ -41,9 +41,6 @@ def register_kernels(kernels: Kernels) -> None:
 
 def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScratch | Declined:
     native = b.device.native
-    types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
-    if "float64" in types and not native.device.double_fp_config:
-        return b.decline("the device has no float64")
     try:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
         check_plan(plan, b)

@@ -163,7 +163,7 @@ KINDS = {
     "import raises": Kind("load", "1 / 0", "plugin {id} is failed: import of", SHOWN),
     "import exits": Kind("load", "raise SystemExit(3)", "plugin {id} is failed: import of", SHOWN),
     "syntax error": Kind("load", "def", "SyntaxError: invalid syntax", SHOWN),
-    "no version": Kind("load", "x = 1", "HEALD_API is missing", "write HEALD_API = (1, 3)"),
+    "no version": Kind("load", "x = 1", "HEALD_API is missing", "write HEALD_API = (1, 4)"),
     "later version": Kind("load", "HEALD_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
                           install_hint("heald-core", upgrade=True)),
     "unknown hook": Kind("load", HEAD + "@hookimpl\ndef heald_kernel(registry): ...", "there is no hook called",

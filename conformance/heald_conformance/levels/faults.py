@@ -13,7 +13,7 @@ from typing import Any
 
 import heald
 import numpy as np
-from heald.api import errors
+from heald.api import errors, own_method
 
 from ..arrays import generator
 from ..case import sentence
@@ -106,7 +106,7 @@ def sessions_leave_nothing_behind(on: Subject) -> None:
 
 
 def can_wrap(on: Subject) -> bool:
-    return hasattr(on.device, "wrap")
+    return own_method(on.device, "wrap") is not None
 
 
 class Taken:
@@ -115,9 +115,9 @@ class Taken:
     def __init__(self, on: Subject) -> None:
         self.balance = 0
         self._free = on.device.free
-        self._had_by = {"allocate": on.device.allocate}
+        self._had_by: dict[str, Callable[[Any], Any]] = {"allocate": on.device.allocate}
         if can_wrap(on):
-            self._had_by["wrap"] = on.device.wrap  # type: ignore[attr-defined]
+            self._had_by["wrap"] = on.device.wrap
         self._buffers: list[weakref.ref[Any]] = []
 
     def methods(self) -> dict[str, Callable[..., Any]]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ..graphs.graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
     from ..runtime.contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
     from ..runtime.contract.api_version import API
-    from ..runtime.contract.device import STREAM, Buffer, Device, Event, Stream
+    from ..runtime.contract.device import STREAM, Buffer, Device, Event, Stream, own_method
+    from ..runtime.contract.device_limits import DeviceLimits
     from ..runtime.contract.graph_pass import PassContext
     from ..runtime.contract.hookspecs import (
         CommandRegistrar,
@@ -95,7 +96,8 @@ _NAMES = {  # module -> its public names
     "graphs.compiler.resolve": ("Resolved",),
     "runtime.contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
     "runtime.contract.api_version": ("API",),
-    "runtime.contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream"),
+    "runtime.contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream", "own_method"),
+    "runtime.contract.device_limits": ("DeviceLimits",),
     "runtime.contract.graph_pass": ("PassContext",),
     "runtime.contract.hookspecs": (
         "CommandRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar", "KernelPackRegistrar",
@@ -169,6 +171,7 @@ __all__ = [
     "Declined",
     "Description",
     "Device",
+    "DeviceLimits",
     "DeviceRegistrar",
     "DiskCache",
     "Event",
@@ -255,6 +258,7 @@ __all__ = [
     "make_folders",
     "merge_shapes",
     "new_name",
+    "own_method",
     "placed_like",
     "pruned",
     "rewrite",

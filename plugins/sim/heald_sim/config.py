@@ -12,7 +12,9 @@ class Config:
     `ops`, `dtypes`: the ops and dtypes with kernels; None means all of the CPU plugin's. `faults`: planted faults, such
     as `"launch:7"`, the seventh launch, and `"copy:0.01"`, one copy in a hundred. Kinds are `allocate`, `copy`,
     `launch` and `lost`, a copy or launch that the device does not survive. `queue`: the operations that a stream
-    holds; enqueueing more waits. `wraps`: the device can read host memory as its own. Speeds are per second, times in
+    holds; enqueueing more waits. `wraps`: the device can read host memory as its own. `largest_buffer`,
+    `missing_types`, `copy_alignment`: the device's limits; a copy in spoils the bytes behind a tensor up to the
+    alignment. Speeds are per second, times in
     seconds of the virtual clock.
     """
 
@@ -24,6 +26,9 @@ class Config:
     seed: int = 0
     queue: int = 1024
     wraps: bool = False
+    largest_buffer: int | None = None
+    missing_types: tuple[str, ...] = field(default=(), metadata={"found": True})
+    copy_alignment: int = 1
     flops: float = 1e13
     bandwidth: float = 1e12  # bytes, of the device's own memory
     link_bandwidth: float = 2e10  # bytes, between host and device

@@ -33,7 +33,9 @@ class Sim:
         self.uid = f"sim{index}"
         self.attributes = {"memory": config.memory, "model": "simulated", "cost": {
             "launch": config.launch_latency + config.enqueue, "flops": config.flops,
-            "memory_bandwidth": config.bandwidth, "latency": config.copy_latency, "bandwidth": config.link_bandwidth}}
+            "memory_bandwidth": config.bandwidth, "latency": config.copy_latency, "bandwidth": config.link_bandwidth},
+            "limits": {"largest_buffer": config.largest_buffer, "missing_types": config.missing_types,
+                       "copy_alignment": config.copy_alignment}}
         self._new_native = partial(Native, f"SIM:{index}", machine, config)
 
     def open(self) -> None:

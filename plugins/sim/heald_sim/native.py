@@ -18,7 +18,7 @@ from .config import Config
 from .device_state import DeviceState
 from .faults import Faults
 from .machine import Event, Item, Machine, Record, Stream, Wait
-from .memory import Buffer, Memory
+from .memory import POISON, Buffer, Memory
 from .operation import Operation
 
 Array = np.ndarray[Any, Any]
@@ -86,8 +86,16 @@ class Native(DeviceState):
                 self._failures_without_stream.append(self.report_mistake("double free", f"{buffer} was freed before"))
 
     def write(self, stream: Hashable, host: Array, buffer: Buffer) -> None:
-        self._copy(stream, "copy in", "in", host.nbytes, self._config.link_bandwidth, writes=(buffer,), host=host,
-                   compute=lambda: np.copyto(buffer.bytes(host.nbytes), _bytes(host)))
+        """Copy in. The bytes behind the array, up to the alignment of copies, are poison afterwards."""
+        alignment = self._config.copy_alignment
+        nbytes = -(-host.nbytes // alignment) * alignment
+
+        def compute() -> None:
+            buffer.bytes(host.nbytes)[:] = _bytes(host)
+            buffer.bytes(nbytes)[host.nbytes :] = POISON
+
+        self._copy(stream, "copy in", "in", nbytes, self._config.link_bandwidth, writes=(buffer,), host=host,
+                   compute=compute)
 
     def read(self, stream: Hashable, buffer: Buffer, host: Array) -> None:
         self._copy(stream, "copy out", "out", host.nbytes, self._config.link_bandwidth, reads=(buffer,), host=host,

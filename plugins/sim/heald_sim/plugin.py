@@ -4,7 +4,7 @@ from heald.api import DeviceRegistrar, Kernels, hookimpl
 
 from .config import Config
 
-HEALD_API = (1, 0)
+HEALD_API = (1, 4)
 LOWEST_PRIORITY = -100  # below every real device: placement uses SIM on explicit request only
 
 

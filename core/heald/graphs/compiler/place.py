@@ -40,6 +40,7 @@ from ...errors import HealdError, HealdWarning, InvalidArgument, Unimplemented
 from ...runtime.config.placement import PlacementConfig
 from ...runtime.contract.device import DeviceName
 from ...runtime.contract.device_cost import DeviceCost
+from ...runtime.contract.device_limits import DeviceLimits
 from ...runtime.contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ...runtime.contract.op_registry import MISSING_HINT
 from ...runtime.contract.placement import Assignment, Placement, refusals
@@ -83,6 +84,9 @@ class DeviceView(Protocol):
 
     def cost(self, name: str) -> DeviceCost | None:
         """The figures of cost of this device, or None for a device without."""
+
+    def limits(self, name: str) -> DeviceLimits:
+        """The limits of this device."""
 
     def host_device(self) -> str | None:
         """The short name of a device that works on host memory, or None."""
@@ -257,7 +261,7 @@ class Placer:
             return
 
         def serves(name: str, device: str) -> KernelDef | None:
-            return self._serving_kernel(name, entries[name], device.partition(":")[0])
+            return self._serving_kernel(name, entries[name], device)
 
         rule = CostRule(rows, entries, figures, visible, serves, lambda: costs(entries))
         rule.move_to_cheaper([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
@@ -338,7 +342,7 @@ class Placer:
         candidate = request.type if request.index is None else request.short
         kernels = []
         for row, entry in group.members:
-            kernel = self._kernel_or_refusals(row, entry, request.type, candidate)
+            kernel = self._kernel_or_refusals(row, entry, device, candidate)
             if kernel is None:
                 group.lacking[request.type] = row, row.refused[-1][1]
                 for other, _ in group.members:
@@ -358,11 +362,11 @@ class Placer:
         return self._devices.first(request.type, request.index)
 
     def _kernel_or_refusals(
-        self, row: Assignment, entry: Resolved, device_type: str, candidate: str
+        self, row: Assignment, entry: Resolved, device: str, candidate: str
     ) -> KernelDef | None:
-        """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
+        """Return the kernel that serves a node on this device, or None after noting the reasons."""
         has_candidates = False
-        for kernel, why in self._candidate_kernels(row.node, entry, device_type):
+        for kernel, why in self._candidate_kernels(row.node, entry, device):
             if why is None:
                 return kernel
             _record_refusal(row, f"{candidate} {kernel.pack}.{row.op}", why)
@@ -371,18 +375,20 @@ class Placer:
             _record_refusal(row, candidate, f"no kernel for {row.op}")
         return None
 
-    def _serving_kernel(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
-        """Return the kernel that would serve a node on devices of this type, or None."""
-        return next((kernel for kernel, why in self._candidate_kernels(node, entry, device_type) if why is None), None)
+    def _serving_kernel(self, node: str, entry: Resolved, device: str) -> KernelDef | None:
+        """Return the kernel that would serve a node on this device, or None."""
+        return next((kernel for kernel, why in self._candidate_kernels(node, entry, device) if why is None), None)
 
     def _candidate_kernels(
-        self, node: str, entry: Resolved, device_type: str
+        self, node: str, entry: Resolved, device: str
     ) -> Iterator[tuple[KernelDef, str | None]]:
-        """Yield the kernels for a node on devices of this type, each with the reason why it is none of its candidates,
-        or None."""
+        """Yield the kernels for a node on this device, each with the reason why it is none of its candidates, or
+        None."""
+        device_type, limits = device.partition(":")[0], self._devices.limits(device)
         declined = dict(self._declined.get((node, device_type), ()))
         for kernel in self._kernels.candidates(entry.op.name, device_type):
-            yield kernel, kernel.refuses(entry.attrs) or declined.get(kernel.pack)
+            missing = _missing_type(entry, kernel, limits) if limits.missing_types else None
+            yield kernel, kernel.refuses(entry.attrs) or missing or declined.get(kernel.pack)
 
     def _unplaceable(self, row: Assignment, entry: Resolved) -> HealdError:
         types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
@@ -475,6 +481,12 @@ def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> HealdError | 
 def _host_inputs(row: Assignment) -> frozenset[str]:
     """The inputs that a node's kernel reads in host memory."""
     return row.kernel.host if row.kernel is not None else frozenset()
+
+
+def _missing_type(entry: Resolved, kernel: KernelDef, limits: DeviceLimits) -> str | None:
+    """Return the reason why a tensor of the node cannot be on a device with these limits, or None."""
+    there = (*(tensor for tensor in entry.input_tensors if tensor.arg not in kernel.host), *entry.output_tensors)
+    return limits.refusal_of_types(tensor.dtype for tensor in there)
 
 
 def _device_text(request: DeviceName) -> str:

@@ -7,7 +7,8 @@ owns no device.
 
 `hookspecs`: The hooks of a plugin, and the registry that each hook receives.
 `device`: The protocol of a device, device names and requests, announced device types.
-`device_cost`, `placement`: The figures by which placement compares devices; its result.
+`device_cost`, `device_limits`, `placement`: The figures by which placement compares devices, and the bounds of their
+    memory; its result.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
 `op_table`, `op_registry`: An op set as data; the ops of core and of all plugins by name.
 `operator_table`: The ops behind the operators of handles.

@@ -1,3 +1,3 @@
 """The version of the contract that a plugin is written against: `HEALD_API` in the plugin's module."""
 
-API = (1, 3)  # major: incompatible changes; minor: additions
+API = (1, 4)  # major: incompatible changes; minor: additions

@@ -1,21 +1,31 @@
 """Devices: their names, the protocol that plugins implement, and the announced device types.
 
 Threads. The runtime calls `scan` once, when the device type is first asked for. It calls `open` and `close` once per
-Host, on the thread that asked. It calls every other method on threads that run steps; only `synchronize` may block.
+Host, on the thread that asked. Any thread may call any other method, several at once: a device guards its own state.
+Only `synchronize` may block, and only while it blocks may it hold no lock that another method needs.
 
-Lifetimes. The runtime keeps buffers and host arrays alive until the event recorded after their last use.
+Fork. The runtime calls no method of a device outside host memory in a forked child of the process that scanned it. The
+child frees no buffer. A device on host memory works on in the child; locks that it holds are registered with
+`inherited`.
+
+Lifetimes. The runtime keeps buffers and host arrays alive until the event recorded after their last use. A host array
+of `copy_in` does not change before that event; one of `copy_out` is read and written by nothing else. A device may so
+keep an array's address, but may not use it behind that event. A device that needs the array longer copies it.
 
 Order. A stream does its work in the order in which it was enqueued. A device without queues may do a copy or a launch
 at once, within the call that enqueues it: its events have then happened when they are recorded.
 
 Layout. A buffer holds a tensor's elements in C order without gaps, for every shape. Kernels read type and shape from
 `Bind`: a buffer does not know them.
+
+Versions. A plugin states the version of the contract that it needs. Optional methods are members of the protocol. A
+device without one, or with the protocol's own, is treated as the member's default says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -41,6 +51,8 @@ class Device(Protocol):
         device is used on explicit request, or as the last choice.
     `cost`: Figures of DeviceCost by name, by which placement compares devices. A device without `cost` is placed by
         priority alone.
+    `limits`: Figures of DeviceLimits by name: largest buffer, missing element types, size of copies. Placement and
+        allocation keep to them. `open` may change them.
     `kernels_at_once`: The most kernels of the device that run at the same time, or without it any number. Others wait
         on their threads; kernels that receive their step are not counted.
     `host_visible`: True when the buffers are host memory. Then `allocate` returns a one-dimensional, 64-byte aligned
@@ -91,64 +103,72 @@ class Device(Protocol):
         use it again.
         """
 
-    # The optional method `elapsed` is for a device with a queue that can time its work:
-    #
-    #     def elapsed(self, start: Event, end: Event) -> float | None:
-    #         """Return the seconds from one event to a later one. Both were recorded and have happened.
-    #
-    #         None says that an event has no time. A trace calls `elapsed` once before it records the events that it
-    #         times: from that call on the device keeps times. Without `elapsed` a trace waits for each kernel.
-    #         """
-    #
-    # The optional method `capture` is for a device that can replay kernels faster than it launches them:
-    #
-    #     def capture(self, calls: Sequence[Callable[[], object]], stream: Stream) -> Callable[[], None] | None:
-    #         """Return a call that enqueues the work of all these calls, in order, as one; None where it cannot.
-    #
-    #         Each call enqueues kernels of this device over buffers that stay. It ran before, and runs once more here,
-    #         without effect. A kernel takes part that is attached to its buffers, unless its bound object says
-    #         `captures = False`: it may only enqueue work, and never wait for it.
-    #         """
-    #
-    # The optional method `adopt` is for a device whose memory other libraries use, too:
-    #
-    #     def adopt(self, array) -> Buffer | None:
-    #         """Return a buffer over an object with `__dlpack__`, or None where it is not in this device's memory.
-    #
-    #         The buffer holds the object. Work that is enqueued on it before is done before later work of the stream.
-    #         Raises InvalidArgument for an array that is not C-contiguous. The runtime frees the buffer like others.
-    #         """
-    #
-    # The optional methods `reaches` and `copy_peer` are for devices that copy from one another's memory:
-    #
-    #     def reaches(self, device: Device) -> bool:
-    #         """True when `copy_peer` copies from the buffers of this device. Both are open."""
-    #
-    #     def copy_peer(self, source: Buffer, target: Buffer, stream: Stream) -> bool:
-    #         """Enqueue a copy of a buffer of a device that this one reaches into one of its own; False for others.
-    #
-    #         The copy comes after all work that is enqueued on the source's stream 0. Work that is enqueued later, on
-    #         either device, comes after the copy where it uses the buffers.
-    #         """
-    #
-    # The optional method `figures` tells the use of the memory, for errors: `3 of 10 bytes in use`.
-    #
-    #     def figures(self) -> str: ...
-    #
-    # The optional method `wrap` is for a device that can read the host's memory as its own:
-    #
-    #     def wrap(self, host) -> Buffer | None:
-    #         """Return a buffer over the memory of a C-contiguous host array, or None.
-    #
-    #         The buffer holds the array, which may be read-only. Kernels and copies only read the buffer. None says
-    #         that the memory is unfit, by its alignment for instance. The runtime frees the buffer like others: work
-    #         that is enqueued already may still use it.
-    #         """
+    # The members below are optional. A class that inherits from Device has their defaults, which mean "without it".
+
+    def elapsed(self, start: Event, end: Event) -> float | None:
+        """Optional, for a device with a queue that can time its work. Since 1.3.
+
+        Return the seconds from one event to a later one. Both were recorded and have happened. None says that an event
+        has no time. A trace calls `elapsed` once before it records the events that it times: from that call on the
+        device keeps times. Without `elapsed` a trace waits for each kernel.
+        """
+        return None
+
+    def wrap(self, host: Any) -> Buffer | None:
+        """Optional, for a device that can read the host's memory as its own. Since 1.0.
+
+        Return a buffer over the memory of a C-contiguous host array, or None. The buffer holds the array, which may be
+        read-only. Kernels and copies only read the buffer. None says that the memory is unfit, by its alignment for
+        instance. The runtime frees the buffer like others: work that is enqueued already may still use it.
+        """
+        return None
+
+    def reaches(self, device: Device) -> bool:
+        """Optional, with `copy_peer`: True when it copies from the buffers of this device. Both are open. Since 1.3."""
+        return False
+
+    def copy_peer(self, source: Buffer, target: Buffer, stream: Stream) -> bool:
+        """Optional, with `reaches`, for devices that copy from one another's memory. Since 1.3.
+
+        Enqueue a copy of a buffer of a device that this one reaches into one of its own; False for others. The copy
+        comes after all work that is enqueued on the source's stream 0. Work that is enqueued later, on either device,
+        comes after the copy where it uses the buffers.
+        """
+        return False
+
+    def figures(self) -> str:
+        """Optional: the use of the memory, for errors: `3 of 10 bytes in use`. Since 1.3."""
+        return ""
+
+    def capture(self, calls: Sequence[Callable[[], object]], stream: Stream) -> Callable[[], None] | None:
+        """Optional, for a device that can replay kernels faster than it launches them. Since 1.3.
+
+        Return a call that enqueues the work of all these calls, in order, as one; None where it cannot. Each call
+        enqueues kernels of this device over buffers that stay. It ran before, and runs once more here, without effect.
+        A kernel takes part that is attached to its buffers, unless its bound object says `captures = False`: it may
+        only enqueue work, and never wait for it.
+        """
+        return None
+
+    def adopt(self, array: Any) -> Buffer | None:
+        """Optional, for a device whose memory other libraries use, too. Since 1.3.
+
+        Return a buffer over an object with `__dlpack__`, or None where it is not in this device's memory. The buffer
+        holds the object. Work that is enqueued on it before is done before later work of the stream. Raises
+        InvalidArgument for an array that is not C-contiguous. The runtime frees the buffer like others.
+        """
+        return None
+
+
+def own_method(device: object, name: str) -> Callable[..., Any] | None:
+    """Return a device's method of this name; None where it has none, or has the protocol's own."""
+    method = getattr(device, name, None)
+    return None if getattr(method, "__func__", None) is getattr(Device, name) else method
 
 
 def reaches(device: Device, source: Device) -> bool:
     """True when a device copies from the memory of another by itself."""
-    ask = getattr(device, "reaches", None)
+    ask = own_method(device, "reaches")
     return ask is not None and bool(ask(source))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from time import perf_counter_ns
 
-from ..contract.device import STREAM, Device, Event
+from ..contract.device import STREAM, Device, Event, own_method
 
 Span = tuple[int, int]  # start and end, in nanoseconds of the host's monotonic clock
 
@@ -22,7 +22,7 @@ class DeviceClock:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        elapsed = getattr(device, "elapsed", None)
+        elapsed = own_method(device, "elapsed")
         if elapsed is not None:
             first = self._await_event()
             elapsed(first, first)  # the device keeps times from here on

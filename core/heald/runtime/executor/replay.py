@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from ..contract.device import STREAM, Device
+from ..contract.device import STREAM, Device, own_method
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import nothing
 from .frame import Frame, Segment
@@ -35,7 +35,7 @@ def find_segments(layout: FrameLayout) -> tuple[Segment, ...]:
 def capture(frame: Frame, segment: Segment) -> None:
     """Replace the calls of a segment, which ran before, by one. The other calls keep their indices."""
     calls = frame.calls[segment.start : segment.stop]
-    replay = segment.device.capture(calls, STREAM)  # type: ignore[attr-defined] # an optional method
+    replay = segment.device.capture(calls, STREAM)
     if replay is not None:
         if frame.unreplayed is None:
             frame.unreplayed = list(frame.calls)
@@ -49,12 +49,12 @@ def describe_launches(layout: FrameLayout) -> dict[int, str]:
     return {number: f"one of {sizes[position]} kernels in one launch" if position in sizes else
             f"launched singly: {_why_single(layout, layout.calls[number]) or 'no kernel stands beside it'}"
             for position, number in enumerate(layout.lists.flat)
-            if layout.calls[number].kernel is not None and hasattr(layout.calls[number].device, "capture")}
+            if layout.calls[number].kernel is not None and own_method(layout.calls[number].device, "capture")}
 
 
 def _capturing_device(layout: FrameLayout, bound: BoundCall) -> Device | None:
     """Return the device that can capture the call's kernel, or None."""
-    is_able = bound.kernel is not None and hasattr(bound.device, "capture")
+    is_able = bound.kernel is not None and own_method(bound.device, "capture") is not None
     return bound.device if is_able and not _why_single(layout, bound) else None
 
 

@@ -29,7 +29,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import InvalidArgument, ResourceExhausted
-from ..contract.device import STREAM, Device
+from ..contract.device import STREAM, Device, own_method
+from ..contract.device_limits import DeviceLimits
 from ..values.foreign_array import ForeignArray
 from ..values.tensor import shape_text
 
@@ -43,19 +44,27 @@ class DeviceMemory:
         self.dropped: deque[Owned] = deque()  # finalizers of collected owners extend this
         self._is_closed = False
         self._refused: list[Callable[[Any], None]] = []  # `free` of devices that may not be called
+        self._limits: dict[int, DeviceLimits] = {}  # by id of the device
 
     def refuse(self, devices: Iterable[Device]) -> None:
         """Free no buffer of these devices any more. Called in a forked child, for devices of its parent."""
         self._refused += [device.free for device in devices]
 
     def allocate(self, device: Device, nbytes: int, what: str = "") -> Any:
-        """Return a buffer of at least `nbytes` bytes, and of at least one. Raises ResourceExhausted, whose text names
-        `what` as the purpose."""
+        """Return a buffer of at least `nbytes` bytes, and of at least one, as the device's limits demand.
+
+        Raises ResourceExhausted, whose text names `what` as the purpose.
+        """
         if self.dropped:
             self.free_dropped()
-        buffer = device.allocate(max(nbytes, 1))
+        limits = self._limits.get(id(device)) or self._limits.setdefault(id(device), DeviceLimits.of(device.attributes))
+        size = limits.allocation(nbytes)
+        if limits.largest_buffer is not None and size > limits.largest_buffer:
+            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}: the device's "
+                                    f"largest buffer has {limits.largest_buffer}")
+        buffer = device.allocate(size)
         if buffer is None:
-            figures = getattr(device, "figures", str)()
+            figures = (own_method(device, "figures") or str)()
             raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}"
                                     f"{figures and ': '}{figures}")
         return buffer
@@ -68,7 +77,7 @@ class DeviceMemory:
         """
         if array.__class__ is ForeignArray:
             return self._adopt(device, array)
-        wrap = getattr(device, "wrap", None)
+        wrap = own_method(device, "wrap")
         buffer = None if wrap is None else wrap(array)
         if buffer is None:
             buffer = self.allocate(device, array.nbytes, what)
@@ -80,7 +89,7 @@ class DeviceMemory:
         return buffer
 
     def _adopt(self, device: Device, foreign: ForeignArray) -> Any:
-        buffer = device.adopt(foreign.array)  # type: ignore[attr-defined] # an optional method
+        buffer = device.adopt(foreign.array)
         if buffer is None:
             raise InvalidArgument(f"a feed of shape {shape_text(foreign.shape)} is in the memory of another device",
                                   hint="give an array of NumPy, or one on the device that reads it")

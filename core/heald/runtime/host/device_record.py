@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import HealdError
 from ..contract.device import Device
 from ..contract.device_cost import DeviceCost
+from ..contract.device_limits import NO_LIMITS, DeviceLimits
 from ..support.records import dataclass
 
 
@@ -28,6 +29,7 @@ class DeviceRecord:
     remedy: str = ""
     attributes: dict[str, Any] = field(default_factory=dict)
     cost: DeviceCost | None = field(default=None, repr=False)
+    limits: DeviceLimits = field(default=NO_LIMITS, repr=False)
     device: Device | None = field(default=None, repr=False)
     is_forked: bool = field(default=False, repr=False)  # True for a device of the process that forked this one
     is_open: bool = field(default=False, repr=False)  # also True for a lost device, until its host is closed

@@ -37,6 +37,7 @@ from ...errors import HealdError, HealdWarning, NotFound, PluginError, Unavailab
 from ..config.placement import ordered_device_types
 from ..contract.device import Device, DeviceName
 from ..contract.device_cost import DeviceCost
+from ..contract.device_limits import NO_LIMITS, DeviceLimits
 from ..support.fork_safety import inherited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
@@ -195,6 +196,10 @@ class DeviceSet:
         """The figures of cost of this device, or None for a device without."""
         return next((r.cost for r in self.records(name.partition(":")[0]) if r.name == name), None)
 
+    def limits(self, name: str) -> DeviceLimits:
+        """The limits of this device."""
+        return next((r.limits for r in self.records(name.partition(":")[0]) if r.name == name), NO_LIMITS)
+
     def host_device(self) -> str | None:
         """The short name of a device that works on host memory: at the first call an open one, else the first in
         placement's order. None when there is none.
@@ -295,10 +300,12 @@ class DeviceSet:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
                     record.device.open()
                     try:
+                        record.limits = DeviceLimits.of(record.device.attributes)
                         probe_once(record.device, self.registries, record.plugin)
                     except BaseException:
                         record.device.close()
                         raise
+                    record.attributes = dict(record.device.attributes)  # `open` may know more than the scan
                     record.status, record.is_open = "ok", True
                 except Exception as error:  # a plugin's fault becomes a record
                     if isinstance(error, PluginError) and error.plugin not in (None, record.plugin):

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import Unavailable
 from ..contract.device import STREAM, Device
+from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Declined, run_of
 from ..support.disk_cache import DiskCache
 from ..support.remedy import device_remedy
@@ -71,7 +72,7 @@ def run_probe_kernel(
 
 
 def _buffer(device: Device, host: np.ndarray[tuple[int], np.dtype[np.float32]]) -> object:
-    buffer = device.allocate(host.nbytes)
+    buffer = device.allocate(DeviceLimits.of(device.attributes).allocation(host.nbytes))
     if buffer is None:
         raise Unavailable(f"{device.type} has no memory for {host.nbytes} bytes")
     device.copy_in(host, buffer, STREAM)

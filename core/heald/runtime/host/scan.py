@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import HealdError, PluginError, Unavailable
-from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable
+from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable, own_method
 from ..contract.device_cost import DeviceCost
+from ..contract.device_limits import DeviceLimits
 from ..support.records import NamedTuple
 from ..support.remedy import device_remedy
 from .device_fault import scan_fault
@@ -79,6 +80,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
             raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=device_remedy(claim.plugin))
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
+        record.limits = DeviceLimits.of(record.attributes)
     except HealdError as error:
         record.give_up(error)
     except Exception as error:  # noqa: BLE001 - a property of the device raised
@@ -89,7 +91,8 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
 def _wrong(device: Any, device_type: str) -> str | None:
     """Return the fault of a result of a scan, or None."""
     kind = type(device).__name__
-    missing = [name for name in ("type", "uid", "attributes", *DEVICE_METHODS) if not hasattr(device, name)]
+    missing = [name for name in ("type", "uid", "attributes") if not hasattr(device, name)]
+    missing += [name for name in DEVICE_METHODS if own_method(device, name) is None]
     if missing:
         return f"an object of {kind}, which has no {', '.join(missing)}"
     if device.type != device_type:

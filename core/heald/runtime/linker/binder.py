@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Unimplemented
 from ..contract.device import STREAM
+from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..contract.op import MetadataRule, OpDef
 from ..executor.array_contract import check_returned, checked_run_function, poison_array
@@ -58,7 +59,8 @@ class Binder(NamedTuple):
         """Bind the first candidate that takes the call. Returns kernel, bound kernel, and (pack, reason) of each
         refusal.
 
-        The kernel is None when all candidates declined. `needed` is as in `Bind`. Raises ResourceExhausted when memory
+        The kernel is None when all candidates declined, or when the limits of the device leave no room for a tensor.
+        `needed` is as in `Bind`. Raises ResourceExhausted when memory
         for the outputs is short: a kernel may compute as much when it is bound.
         """
         refusals: list[tuple[str, str]] = []
@@ -68,6 +70,9 @@ class Binder(NamedTuple):
             if is_counted and not self._may_need_no_memory():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         stored = stored_constants_of(self.stored, (self.function, self.call.node, self.device_name), inputs)
+        limit = None if in_host_memory else self._refusal_of_limits(inputs, outputs)
+        if limit is not None:
+            return None, None, [(kernel.pack, limit) for kernel in self.candidates]
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
@@ -77,6 +82,13 @@ class Binder(NamedTuple):
                 return kernel, bound, refusals
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
+
+    def _refusal_of_limits(self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+        """Return the reason why a tensor of the call cannot be in the device's memory, or None."""
+        limits, host = DeviceLimits.of(self.device.attributes), self.candidates[0].host
+        there = [info.meta for info, tensor in zip(inputs, self.op.expand_inputs(self.call.attrs), strict=True)
+                 if tensor.arg not in host]
+        return limits.refusal(meta for meta in (*there, *outputs) if meta.is_static)
 
     def _may_need_no_memory(self) -> bool:
         """True when a result may need no memory for all its elements: an alias, or a scalar or sparse tensor."""

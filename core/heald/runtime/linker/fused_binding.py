@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..contract.device import STREAM
+from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
 from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
@@ -80,6 +81,9 @@ class FusedBinding:
         call = fused_call(what.kernel, calls, args)
         device, name = self._candidates.devices[call.stream], self._candidates.names[call.stream]
         inputs, outputs = tuple(self._infos[r] for r in args), (self._metas[call.results[0]],)
+        is_on_device = not device.attributes.get("host_visible")
+        if is_on_device and DeviceLimits.of(device.attributes).refusal((*(info.meta for info in inputs), *outputs)):
+            return None
         stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), inputs)
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
                     self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)

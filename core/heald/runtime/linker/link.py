@@ -47,7 +47,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
-from ..contract.device import reaches
+from ..contract.device import own_method, reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import CHAIN_CODES, KEEPING_CODES, SEND_CODE
 from ..executor.calls.bound_call import BoundCall
@@ -426,7 +426,7 @@ class Linker:
         for call in function.kernels if self._foreign_arguments else ():
             for register in self._foreign_arguments.intersection(call.args):
                 is_entry = call.code == COPY and call.attrs["to"] == "device"
-                if not is_entry or not hasattr(self._candidates.devices[call.stream], "adopt"):
+                if not is_entry or own_method(self._candidates.devices[call.stream], "adopt") is None:
                     where = self._candidates.devices[call.stream].type if is_entry else "the host"
                     raise foreign_feed_error(function.arg_names[register], f"node '{call.node}' reads it on {where}")
         for register in self._foreign_arguments.intersection(function.results):
@@ -449,7 +449,8 @@ class Linker:
                                              node=call.node, hint="compile the model on this machine")
                 return PeerCopy(call, device, call.stream, source)
             # A caller that does not wait for the devices may write a feed while they still read it.
-            wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
+            wraps = (self._waits and call.args[0] < len(self._function.arg_names)
+                     and own_method(device, "wrap") is not None)
             form = WrappedFeed if wraps or call.args[0] in self._foreign_arguments else CopyIn
             return form(call, device, call.stream)
         is_awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)

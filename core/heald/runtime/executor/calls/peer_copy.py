@@ -21,7 +21,7 @@ class PeerCopy(CopyIn):
         device, source = self.device, self.source
 
         def copy(x: Any, out: Any) -> None:
-            if not device.copy_peer(x, out, STREAM):  # type: ignore[attr-defined] # an optional method
+            if not device.copy_peer(x, out, STREAM):
                 raise Internal(f"device {device.uid} reaches {source.uid}, and its copy_peer refuses a buffer of it")
 
         return copy
