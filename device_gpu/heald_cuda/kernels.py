@@ -15,7 +15,6 @@ from heald_kernel_text import (
     GROUPS,
     NODES,
     BoundPlan,
-    BoundPlanWithScratch,
     FusedKernel,
     KernelText,
     LaunchDriver,
@@ -38,7 +37,7 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScratch | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | Declined:
     try:
         plan = row.make(b.device.native.target, b)
         check_plan(plan, b)
@@ -58,7 +57,7 @@ def grid_size(text: KernelText) -> tuple[int, ...]:
     return tuple(items // local for items, local in zip(text.global_size, text.local_size, strict=True))
 
 
-LAUNCH_DRIVER = LaunchDriver("cuda-1", compile_text, grid_size, attrgetter("nbytes"), keeps_scratch=True)
+LAUNCH_DRIVER = LaunchDriver("cuda-1", compile_text, grid_size, attrgetter("nbytes"))
 
 
 def alias(_b: Bind) -> None:

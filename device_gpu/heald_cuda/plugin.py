@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from heald.api import DeviceRegistrar, hookimpl
 
-HEALD_API = (1, 0)
+HEALD_API = (1, 4)
 COMPUTE = ("float32", "tf32", "float16", "bfloat16")
 
 

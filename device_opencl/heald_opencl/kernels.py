@@ -16,7 +16,6 @@ from heald_kernel_text import (
     OPENCL_CPU,
     OPENCL_GPU,
     BoundPlan,
-    BoundPlanWithScratch,
     FusedKernel,
     KernelText,
     LaunchDriver,
@@ -39,7 +38,7 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScratch | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | Declined:
     native = b.device.native
     try:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
@@ -53,8 +52,7 @@ def compile_text(text: KernelText, b: Bind) -> Launch:
     return b.device.native.kernel(text.source, text.name, OPTIONS)  # type: ignore[no-any-return]
 
 
-LAUNCH_DRIVER = LaunchDriver("opencl-1", compile_text, attrgetter("global_size"), attrgetter("size"),
-                             keeps_scratch=False)
+LAUNCH_DRIVER = LaunchDriver("opencl-1", compile_text, attrgetter("global_size"), attrgetter("size"))
 
 
 def alias(_b: Bind) -> None:

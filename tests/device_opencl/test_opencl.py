@@ -692,11 +692,14 @@ def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
         from heald_kernel_text import NODES
         from heald_opencl.kernels import bind
 
-        device, F = runtime().host.open("OPENCL:0"), dtypes.float32
+        device, F, scratch_sizes = runtime().host.open("OPENCL:0"), dtypes.float32, {}
 
         def bound(op, result, *shapes, **attrs):
             inputs = tuple(ValueInfo(TensorMetadata(F, shape)) for shape in shapes)
-            return bind(NODES[op], Bind("n", op, attrs, inputs, (TensorMetadata(F, result),), device, 0, {}))
+            b = Bind("n", op, attrs, inputs, (TensorMetadata(F, result),), device, 0, {})
+            plan = bind(NODES[op], b)
+            scratch_sizes[id(plan)] = b.scratch_sizes
+            return plan
 
         MATMUL = {"transpose_a": False, "transpose_b": False}
         lies = [bound("Softmax", (201, 20), (200, 20)), bound("MatMul", (40, 7), (5, 6), (6, 7), **MATMUL),
@@ -709,9 +712,10 @@ def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
              [(4, 16800, 12000), (14000, 4, 12000), (14000, 16800, 4)]),
         ):
             for given in (sizes, *others):
-                buffers = [device.allocate(size) for size in given]
+                *inputs, out = [device.allocate(size) for size in given]
+                scratch = [device.allocate(size) for size in scratch_sizes[id(honest)]]
                 try:
-                    honest.attach(tuple(buffers[:-1]), tuple(buffers[-1:]))
+                    honest.attach(tuple(inputs), (out, *scratch))
                     attaches.append("attached")
                 except heald.errors.InvalidArgument as error:
                     attaches.append(str(error).partition(";")[0])

@@ -4,7 +4,7 @@
 from a plan and a `LaunchDriver`.
 """
 
-from .bound_plan import BoundPlan, BoundPlanWithScratch, Launch, LaunchDriver, bind_plan
+from .bound_plan import BoundPlan, Launch, LaunchDriver, bind_plan
 from .convolution import conv2d
 from .copies import transpose
 from .depthwise import depthwise_conv2d
@@ -25,7 +25,7 @@ from .window import Window, sliding
 __all__ = [
     "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "GROUPS", "HEADS", "INPUT",
     "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "BoundPlan",
-    "BoundPlanWithScratch", "Dialect", "Ending", "Epilogue", "FusedKernel", "GemmProblem", "KernelText",
+    "Dialect", "Ending", "Epilogue", "FusedKernel", "GemmProblem", "KernelText",
     "Launch", "LaunchDriver", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches", "Plan", "Product", "Step",
     "Target", "Window", "bias", "bind_plan", "check_plan", "check_product", "check_sizes", "conv2d",
     "depthwise_conv2d", "elementwise", "fused_product", "has", "matmul", "product_problem", "simple_ending",

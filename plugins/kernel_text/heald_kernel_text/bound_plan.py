@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from heald.api import Bind, errors
+from heald.api import Bind, Device, errors
 
 from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan, check_sizes
 
@@ -35,15 +35,12 @@ class LaunchDriver:
     `compile_text`: returns the launch of a text for the device of a node.
     `launch_size`: the size that the driver expects: work-items, or groups of them.
     `buffer_bytes`: the size of a buffer.
-    `keeps_scratch`: an attached call has scratch of its own; otherwise each run allocates and frees it. Memory is freed
-    in the order of the device's queue, so enqueued launches are done before its next use.
     """
 
     fingerprint: str
     compile_text: Callable[[KernelText, Bind], Launch]
     launch_size: Callable[[KernelText], Size]
     buffer_bytes: Callable[[Any], int]
-    keeps_scratch: bool
 
 
 class BoundArgument(NamedTuple):
@@ -96,41 +93,13 @@ class BoundPlan:
                 for index, _ in bound.arguments])
 
 
-class BoundPlanWithScratch:
-    """A bound plan whose launches also use scratch buffers of these sizes."""
-
-    def __init__(self, plan: BoundPlan, scratch_sizes: Sequence[int], driver: LaunchDriver, b: Bind) -> None:
-        self._plan = plan
-        self._scratch_sizes = scratch_sizes
-        self._driver = driver
-        self._b = b
-
-    def run(self, *buffers: Any) -> None:
-        scratch: list[Any] = []
-        try:
-            for nbytes in self._scratch_sizes:
-                scratch.append(_allocate(self._b, nbytes))
-            self._plan.run(*buffers, *scratch)
-        finally:
-            for buffer in scratch:
-                self._b.device.free(buffer)
-
-    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
-        """Raises as `BoundPlan.check_buffers`."""
-        buffers = inputs + outputs
-        self._plan.check_buffers(buffers)
-        if not self._driver.keeps_scratch:
-            return partial(self.run, *buffers)
-        scratch = tuple(_allocate(self._b, nbytes) for nbytes in self._scratch_sizes)  # freed with the call
-        return self._plan.attach_buffers(buffers + scratch)
-
-
-def bind_plan(plan: Plan, b: Bind, driver: LaunchDriver) -> BoundPlan | BoundPlanWithScratch:
-    """Bind a plan to a node. Launches that only pack constants run now; the others run in each call."""
+def bind_plan(plan: Plan, b: Bind, driver: LaunchDriver) -> BoundPlan:
+    """Bind a plan to a node. Launches that only pack constants run now; the others run in each call. The memory plan of
+    the program gives them their scratch."""
     packing = plan.once(lambda number: b.inputs[number].is_known)
     packed = _packed_scratch(packing, plan, b, driver) if packing else {}
     unpacked = [number for number in range(len(plan.scratch)) if number not in packed]
-    operands = len(b.inputs) + len(b.outputs)
+    scratch_index = {number: b.scratch(plan.scratch[number]) for number in unpacked}
     first_index = {INPUT: 0, OUTPUT: len(b.inputs)}
 
     def bound_argument(argument: Argument) -> BoundArgument:
@@ -141,27 +110,31 @@ def bind_plan(plan: Plan, b: Bind, driver: LaunchDriver) -> BoundPlan | BoundPla
             return BoundArgument(first_index[kind] + value)
         if value in packed:
             return BoundArgument(None, packed[value])
-        return BoundArgument(operands + unpacked.index(value))
+        return BoundArgument(scratch_index[value])
 
-    bound = BoundPlan([BoundLaunch(driver.compile_text(text, b), text, driver.launch_size(text),
-                                   [bound_argument(argument) for argument in text.arguments])
-                       for text in plan.launches if text not in packing], driver)
-    scratch_sizes = [plan.scratch[number] for number in unpacked]
-    return BoundPlanWithScratch(bound, scratch_sizes, driver, b) if scratch_sizes else bound
+    return BoundPlan([BoundLaunch(driver.compile_text(text, b), text, driver.launch_size(text),
+                                  [bound_argument(argument) for argument in text.arguments])
+                      for text in plan.launches if text not in packing], driver)
 
 
 def _packed_scratch(packing: Sequence[KernelText], plan: Plan, b: Bind, driver: LaunchDriver) -> Mapping[int, Any]:
     """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
 
-    No call frees this scratch. Its memory returns when its last owner, a link or the program, is gone.
+    Its memory returns when the program is closed.
     """
     numbers = sorted({a.value for text in packing for a in text.arguments if a.kind == INPUT})
     constants = [b.inputs[number].value for number in numbers]
     signature = [(text.name, *(a.value for a in text.arguments)) for text in packing]
-    latest: list[Any] = b.prepared(f"{driver.fingerprint} {signature}", list)
+    latest: list[Any] = b.prepared(f"{driver.fingerprint} {signature}", list,
+                                   release=partial(_free_packed, b.device))
     if not latest or any(x is not y for x, y in zip(latest[0], constants, strict=True)):  # constants of another shape
         latest[:] = constants, _pack(packing, plan, b, driver, dict(zip(numbers, constants, strict=True)))
     return latest[1]  # type: ignore[no-any-return]
+
+
+def _free_packed(device: Device, latest: Sequence[Any]) -> None:
+    for buffer in latest[1].values() if latest else ():
+        device.free(buffer)
 
 
 def _pack(

@@ -14,7 +14,8 @@ A run writes every element of its outputs, only reads its inputs, and returns no
 Operands. The run function receives the inputs, then the outputs. An argument that stands for several tensors, `xs: N *
 T`, is flattened: each tensor is an operand of its own, in the order of the signature. On a device that works on host
 memory an operand is a C-contiguous, aligned NumPy array of exactly the type and shape that `Bind` states. On other
-devices it is a buffer of the device in the same layout; an input that `host=` names is a NumPy array there too.
+devices it is a buffer of the device in the same layout; an input that `host=` names is a NumPy array there too. The
+scratch buffers that bind asked for follow the outputs.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ class Attachable(Protocol):
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
         """Return the call of one frame over these operands, each as `run` receives it: buffers of the device, and
-        NumPy arrays for the inputs that `host=` names. Their memory stays; their content is new in each run. A frame
-        runs one step at a time, so the call may own scratch memory."""
+        NumPy arrays for the inputs that `host=` names. Scratch buffers (`Bind.scratch`) are the last of `outputs`.
+        Their memory stays; their content is new in each run. A frame runs one step at a time, so the call may own
+        scratch memory."""
 
     # Optional attributes:
     #
@@ -138,6 +140,13 @@ def _make_unstored(_: str, __: str, ___: TensorMetadata, make: Callable[[], T]) 
     return make()
 
 
+Own = Callable[[Callable[[Any], object], Any], None]  # (release, object): calls `release(object)` in the end
+
+
+def leave_to_collector(_: Callable[[Any], object], __: Any) -> None:
+    """Release nothing: an object that is bound outside any program goes with its last reference."""
+
+
 OpenFile = Callable[[str | bytes, str], Path]  # (name, "read" or "write"): the path to open
 
 
@@ -168,18 +177,20 @@ class Bind:
     `function`: The name of the function of the program that contains the node.
     `ask(nbytes, what)`: Raises ResourceExhausted when the host's memory budget has no room for `nbytes` bytes now. A
         run function that makes its results calls `ask` first, as soon as their size is known.
+    `scratch_sizes`: The sizes of the scratch buffers that `scratch` was asked for so far.
     `file(name, access)`: Returns the path of a file that the kernel may open, "read" or "write" being the access.
         Raises PermissionDenied for a file that [files] does not permit. The kernel is declared with `files`.
     """
 
     __slots__ = ("_prepared", "_stored", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep",
-                 "needed", "node", "op", "outputs", "stream")
+                 "needed", "node", "op", "outputs", "own", "scratch_sizes", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
         keep: Keep = _make_unkept, function: str = "", needed: Collection[int] | None = None,
         ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _make_unstored,
+        own: Own = leave_to_collector,
     ) -> None:
         self.node = node
         self.op = op
@@ -196,6 +207,21 @@ class Bind:
         self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared
         self._stored = stored
+        self.own = own
+        self.scratch_sizes: list[int] = []
+
+    def scratch(self, nbytes: int) -> int:
+        """Ask for a buffer of `nbytes` that each run uses alone. Returns its index among the operands. Since 1.4.
+
+        Scratch operands follow the outputs in `run`, and are the last of the `outputs` of `attach`: buffers of the
+        device, or uint8 arrays in host memory, with any content. The memory plan shares their memory with values that
+        do not live during the call. A kernel that returns its outputs cannot have scratch. Raises InvalidArgument for
+        a size below 0.
+        """
+        if type(nbytes) is not int or nbytes < 0:
+            raise InvalidArgument(f"scratch of {nbytes!r} bytes is asked for", hint="give a number of bytes from 0")
+        self.scratch_sizes.append(nbytes)
+        return len(self.inputs) + len(self.outputs) + len(self.scratch_sizes) - 1
 
     def decline(self, reason: str) -> Declined:
         """Leave this node to the next candidate. The bind function returns the result; `heald explain` shows the
@@ -203,7 +229,8 @@ class Bind:
         return Declined(reason)
 
     def prepared(
-        self, key: str, make: Callable[[], T], *, fingerprint: str = "", meta: TensorMetadata | None = None
+        self, key: str, make: Callable[[], T], *, fingerprint: str = "", meta: TensorMetadata | None = None,
+        release: Callable[[T], object] | None = None,
     ) -> T:
         """The object made from this node's constants under `key`. `make()` runs once per node, device and key; all
         links of a program share its result, as long as the node's op, attributes and constants are the same.
@@ -216,6 +243,8 @@ class Bind:
             revision of its layouts, library, version, instruction set.
         `meta`: The type and shape of the array that `make()` returns, or that a callable without arguments returns,
             which `make()` returns.
+        `release`: Called once with the object when the program is closed, while the device is still open. It is for
+            objects with memory of a device. Without it the object goes with its last reference. Since 1.4.
 
         Raises InvalidArgument for a fingerprint without `meta`, FailedPrecondition when `make` would need constants
         that the file lacks.
@@ -230,6 +259,8 @@ class Bind:
                                       hint="give the array's type and shape: meta=TensorMetadata(dtype, shape)")
             value = make() if meta is None else self._stored(key, fingerprint, meta, make)
             prepared = self._prepared[slot] = PreparedObject(ops, constants, value)
+            if release is not None:
+                self.own(release, value)
         return prepared.value  # type: ignore[no-any-return]
 
     def resource(self, kind: str, make: Callable[[], T], *, name: str = "") -> T:

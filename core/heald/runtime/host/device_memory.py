@@ -37,6 +37,17 @@ from ..values.tensor import shape_text
 Owned = tuple[Callable[[Any], None], Any]  # a buffer, after the function that takes it back
 
 
+class Release:
+    """Takes an object back that a kernel prepared on a device, by the kernel's own function."""
+
+    def __init__(self, device: Device, release: Callable[[Any], object]) -> None:
+        self.free = device.free
+        self._release = release
+
+    def __call__(self, prepared: Any) -> None:
+        self._release(prepared)
+
+
 class DeviceMemory:
     """The memory of the devices of one host. Any thread may call."""
 
@@ -95,20 +106,11 @@ class DeviceMemory:
                                   hint="give an array of NumPy, or one on the device that reads it")
         return buffer
 
-    def upload(self, device: Device, array: Any) -> Any:
-        """Return a buffer for a constant. The copy is complete on return. Raises ResourceExhausted."""
-        buffer = self.enter(device, array, "a constant")
-        try:
-            device.synchronize(device.record(STREAM))
-        except BaseException:
-            device.free(buffer)
-            raise
-        return buffer
-
     def free(self, buffers: Iterable[Owned]) -> None:
         """Return buffers to their devices, unless the devices are closed."""
         for take_back, buffer in buffers:
-            if not self._is_closed and take_back not in self._refused:
+            free = take_back.free if isinstance(take_back, Release) else take_back
+            if not self._is_closed and free not in self._refused:
                 take_back(buffer)
 
     def drain(self, buffers: MutableSequence[Owned]) -> None:

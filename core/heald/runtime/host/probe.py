@@ -63,8 +63,9 @@ def run_probe_kernel(
     attrs = {"T": float32}
     for kernel in (k for op in registries.ops.probes() for k in registries.kernels.candidates(op, device.type)):
         if kernel.refuses(attrs) is None:
-            bound = kernel.bind(Bind("probe", kernel.op, attrs, (meta, meta), (meta.meta,), device, STREAM, {}))
-            if isinstance(bound, Declined) or bound is None:
+            node = Bind("probe", kernel.op, attrs, (meta, meta), (meta.meta,), device, STREAM, {})
+            bound = kernel.bind(node)
+            if isinstance(bound, Declined) or bound is None or node.scratch_sizes:
                 continue
             run_of(bound)(*inputs, output)
             return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Unimplemented
 from ..contract.device import STREAM
 from ..contract.device_limits import DeviceLimits
-from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
+from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, Own, check_bound, leave_to_collector, run_of
 from ..contract.op import MetadataRule, OpDef
 from ..executor.array_contract import check_returned, checked_run_function, poison_array
 from ..executor.calls.returned_results import run_on_list
@@ -34,6 +34,7 @@ class Binder(NamedTuple):
 
     `candidates`: kernels in the order in which they are asked.
     `stored`: the source of prepared constants of compiled files.
+    `own`: takes the objects to release when the program is closed.
     `keep`: the session's store for `Bind.resource`.
     `files`: decides about the files that the kernel may open.
     `checks`: `[debug] poison` is on, so each run is checked against the array contract.
@@ -52,6 +53,7 @@ class Binder(NamedTuple):
     checks: bool
     files: FilePolicy
     stored: StoredConstants = NO_STORED_CONSTANTS
+    own: Own = leave_to_collector
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
@@ -76,7 +78,7 @@ class Binder(NamedTuple):
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
-                        ask=self.memory.ask, file=partial(self.files.path, self.op.name), stored=stored)
+                        ask=self.memory.ask, file=partial(self.files.path, self.op.name), stored=stored, own=self.own)
             bound = bind(kernel, node, self.device_name)
             if not isinstance(bound, Declined):
                 return kernel, bound, refusals
@@ -124,11 +126,17 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
         check_bound(bound, kernel.pack, node.op, is_fusion=kernel.is_fusion)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
-    if "kernels_at_once" not in node.device.attributes or isinstance(bound, Declined):
+    if isinstance(bound, Declined):
         return bound
-    from .kernel_slots import limit_kernel  # few devices have a limit
+    if "kernels_at_once" in node.device.attributes:
+        from .kernel_slots import limit_kernel  # few devices have a limit
 
-    return limit_kernel(bound, kernel, node.device)
+        bound = limit_kernel(bound, kernel, node.device)
+    if node.scratch_sizes:
+        from .scratch_kernel import with_scratch  # few kernels have scratch
+
+        bound = with_scratch(bound, node.scratch_sizes, kernel, node.device)
+    return bound
 
 
 class LazyKernel:

@@ -87,7 +87,7 @@ class Candidates:
             self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._context.prepared,
                                         self._host.memory, self._context.resources.get, self._function,
                                         self._host.debug.poison, self._context.resources.files or self._host.files,
-                                        self._context.stored)
+                                        self._context.stored, partial(self._context.own, device))
         return self._binders[key]
 
     def folding_binder(self, call: Call) -> Binder | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from ..contract.device import STREAM
 from ..contract.device_limits import DeviceLimits
@@ -86,7 +87,8 @@ class FusedBinding:
             return None
         stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), inputs)
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
-                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)
+                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
+                    own=partial(self._context.own, device))
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined) or bound is None:
             return None

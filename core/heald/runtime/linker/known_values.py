@@ -6,9 +6,11 @@ A weight is kept once. A constant that a kernel has packed, and that no bound ke
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from ...errors import ResourceExhausted
+from ..contract.device import STREAM, Device
 from ..host.host import Host
 from ..host.host_memory import RelaidConstant
 from ..program.host_program import COPY, HOST, RUNTIME_CODES, ProgramFunction
@@ -18,6 +20,18 @@ from ..values.tensor import ValueInfo
 from .candidates import Candidates
 from .folding import laid_out_bytes
 from .link_context import LinkContext
+
+LARGEST_TEMPORARY_BYTES = 256 << 20  # of arrays that are laid out for uploads alone, and not awaited yet
+
+
+class Uploads:
+    """The constants on their way to a device. `arrays` keeps the memory that the device may still read."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.buffers: list[tuple[int, Any]] = []  # by register
+        self.arrays: list[Any] = []
+        self.temporary_bytes = 0
 
 
 class KnownValues:
@@ -32,6 +46,7 @@ class KnownValues:
         self._candidates = candidates
         self._host = host
         self._context = context
+        self._uploads: dict[int, Uploads] = {}  # by stream
 
     def memory(self) -> dict[int, int]:
         """For each register return the stream whose memory holds it, HOST for host memory."""
@@ -50,16 +65,34 @@ class KnownValues:
             return value if is_solid(value) else self._laid_out_value(register, value)
         if register in self._frozen and register in self._context.uploaded:
             return self._context.uploaded[register]
-        device = self._candidates.devices[memory]
+        uploads = self._uploads.setdefault(memory, Uploads(self._candidates.devices[memory]))
         try:
             laid_out = value if is_solid(value) else self._laid_out_value(register, value).array()
-            buffer = self._host.device_memory.upload(device, laid_out)
+            buffer = self._host.device_memory.enter(uploads.device, laid_out, "a constant")
         except Exception as error:  # noqa: BLE001 - raised again, typed
-            raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
-        self._context.buffers.append((device.free, buffer))
-        if register in self._frozen:
-            self._context.uploaded[register] = buffer
+            with suppress(Exception):
+                self.await_uploads()  # the device may still read the earlier arrays
+            raise self._host.fault(uploads.device, error)  # noqa: B904 - the cause is set there
+        self._context.buffers.append((uploads.device.free, buffer))
+        uploads.buffers.append((register, buffer))
+        uploads.arrays.append(laid_out)
+        uploads.temporary_bytes += 0 if laid_out is value else laid_out.nbytes
+        if uploads.temporary_bytes > LARGEST_TEMPORARY_BYTES:
+            self.await_uploads()
         return buffer
+
+    def await_uploads(self) -> None:
+        """Wait once for each device that receives values. Then they belong to all links of the program.
+
+        Raises the typed error of a device.
+        """
+        while self._uploads:
+            _, uploads = self._uploads.popitem()
+            try:
+                uploads.device.synchronize(uploads.device.record(STREAM))
+            except Exception as error:  # noqa: BLE001 - raised again, typed
+                raise self._host.fault(uploads.device, error)  # noqa: B904 - the cause is set there
+            self._context.uploaded.update((r, buffer) for r, buffer in uploads.buffers if r in self._frozen)
 
     def elements(self, register: int, info: ValueInfo) -> Any:
         """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""

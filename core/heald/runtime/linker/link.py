@@ -71,6 +71,7 @@ from .fused_binding import FusedBinding
 from .known_values import KnownValues
 from .link_context import LinkContext
 from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
+from .scratch_kernel import plan_scratch
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -261,12 +262,13 @@ class Linker:
         constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
-        bound_calls = self._copy_retained_feeds(bound_calls, metas)
+        bound_calls = plan_scratch(self._copy_retained_feeds(bound_calls, metas), metas)
         read = {r for bound in bound_calls for r in bound.registers_read}
         consumed = read.union(function.results) & values.keys()
         as_they_are = {r for r in consumed - read if memory[r] == HOST}  # results, which the run copies for the user
         presets = {r: constants.elements(r, values[r]) for r in as_they_are}
         presets |= {r: constants.preset(r, constants.elements(r, values[r]), memory[r]) for r in consumed - as_they_are}
+        constants.await_uploads()
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))

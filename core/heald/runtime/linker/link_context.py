@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..host.device_memory import Owned
+from ..contract.device import Device
+from ..host.device_memory import Owned, Release
 from ..host.host_memory import RelaidConstant
 from ..host.resources import Resources
 from .stored_constants import NO_STORED_CONSTANTS, StoredConstants
@@ -19,7 +21,8 @@ class LinkContext:
     `prepared`: objects that kernels prepared from constants.
     `stored`: the source of prepared objects with a fingerprint.
     `folded`, `uploaded`, `laid_out`: constants by result registers or register.
-    `buffers`: device buffers with the functions that free them; they live as long as the program may be linked or run.
+    `buffers`: device buffers, and prepared objects, with the functions that free them; they live as long as the program
+        may be linked or run.
     `resources`: state that kernels keep for nodes, shared by the programs of one session.
     """
 
@@ -35,6 +38,10 @@ class LinkContext:
         self.functions = functions
         self.resources = resources
         self._callees: dict[str, LinkContext] = {}
+
+    def own(self, device: Device, release: Callable[[Any], object], prepared: Any) -> None:
+        """Have `release` called with an object that a kernel prepared on a device when the program is gone."""
+        self.buffers.append((Release(device, release), prepared))
 
     def of(self, function: str) -> LinkContext:
         """Return what the links of a function of the same program share, where each is linked for its callers."""
