@@ -23,7 +23,8 @@ from heald_kernel_text import (
     has,
     matmul,
 )
-from heald_kernel_text.element_types import ELEMENTS, literal
+from heald_kernel_text.c_text import literal
+from heald_kernel_text.element_types import ELEMENTS
 from heald_kernel_text.elementwise_ops import FLOAT_TO_INTEGER, OPS
 from heald_kernel_text.reduction import reduce
 from heald_kernel_text.reduction_ops import REDUCTIONS
@@ -57,7 +58,7 @@ def test_every_macro_is_used():
 @pytest.mark.parametrize("op", OPS)
 def test_every_row_gives_text_for_the_types_of_its_classes(target, op):
     row = OPS[op]
-    kinds = set("".join(row.c))
+    kinds = set("".join(row.trees))
     assert kinds <= set("fiub")
     for dtype in ELEMENTS:
         operands = [(dtypes.bool_, (3,))] * row.typed_by + [(dtype, (3,))] * (row.arity - row.typed_by)

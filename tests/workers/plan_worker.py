@@ -103,5 +103,5 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", cl.CompilerWarning)
     binary_output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a driver prints is no answer
+    os.dup2(2, 1)  # the output of a driver is no answer
     serve(sys.stdin.buffer, binary_output)

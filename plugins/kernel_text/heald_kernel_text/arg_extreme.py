@@ -7,8 +7,9 @@ from math import prod
 from heald.api import DType
 
 from .broadcast import Dims
+from .c_text import literal
 from .dialect import Target
-from .element_types import limits, literal, load, memory_type, register_type, store
+from .element_types import limits, load, memory_type, register_type, store
 from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
 

@@ -9,8 +9,9 @@ from math import prod
 from heald.api import DType
 
 from .broadcast import Dims
+from .c_text import literal
 from .dialect import Target
-from .element_types import literal, memory_type, store
+from .element_types import memory_type, store
 from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
 from .strided_view import StridedView, dense_view, merge_axes, reach

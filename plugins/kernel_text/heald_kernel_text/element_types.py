@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from heald.api import DType, dtypes
 
+from .tree import Group, Number, Tree, TypeName, Word
+
 
 class Element(NamedTuple):
     """The C names of a type in memory and in registers. Two-byte floats are computed in float32."""
@@ -55,19 +57,20 @@ def memory_type(dtype: DType) -> str:
     return ELEMENTS[dtype].memory_type
 
 
-def literal(value: float | int | bool, dtype: DType) -> str:
-    """The C literal of a number, rounded to the type in registers. Floats are hexadecimal, which is exact."""
-    name = register_type(dtype)
+def number_tree(value: float | int | bool, dtype: DType) -> Tree:
+    """A number, rounded to the type in registers and converted to it. Floats are hexadecimal, which is exact."""
+    convert = TypeName(register_type(dtype))
+    infinity = Word("POSITIVE_INFINITY")
     if dtype.kind != "f":
         number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
-        return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
+        return convert(number if abs(number) < 1 << 63 else Number(abs(number), hexadecimal=True))
     if isnan(value):
-        return f"({name})(POSITIVE_INFINITY - POSITIVE_INFINITY)"
-    if name == "f32" and abs(value) <= LARGEST_FINITE[dtypes.float32]:
+        return convert(infinity - infinity)
+    if convert == "f32" and abs(value) <= LARGEST_FINITE[dtypes.float32]:
         (value,) = unpack("f", pack("f", value))
-    elif name == "f32" or isinf(value):
-        return f"({name})({'-' if value < 0 else ''}POSITIVE_INFINITY)"
-    return f"({name}){float(value).hex()}{'' if name == 'f64' else 'f'}"
+    elif convert == "f32" or isinf(value):
+        return convert(Group(-infinity if value < 0 else infinity))
+    return convert(Number(float(value), "" if convert == "f64" else "f", hexadecimal=True))
 
 
 def limits(dtype: DType) -> tuple[float | int, float | int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from struct import pack, unpack
 from typing import NamedTuple
 
 from heald.api import Attrs, DType, dtypes, errors
 
-from .element_types import ELEMENTS, literal, register_type
+from .c_text import expression
+from .element_types import ELEMENTS, number_tree, register_type
 from .elementwise_ops import CAST, FLOAT_TO_INTEGER, MORE_OPERANDS, OPS, TO_BOOL
+from .tree import T, Tree
 
 
 class Literal(NamedTuple):
@@ -29,7 +30,7 @@ class Step(NamedTuple):
 
 def has(op: str, dtype: DType) -> bool:
     """True where the table of elementwise ops has this op for this type."""
-    return op in OPS and dtype in ELEMENTS and any(dtype.kind in classes for classes in OPS[op].c)
+    return op in OPS and dtype in ELEMENTS and any(dtype.kind in classes for classes in OPS[op].trees)
 
 
 def node_step(op: str, attrs: Attrs, count: int) -> Step:
@@ -78,16 +79,15 @@ def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool)
     dtype = _operand_type(this.op, this.args, types)
     words = {"T": _register(dtype, vector), "U": ELEMENTS[dtype].unsigned, "D": _register(result, vector)}
     for name, arg in zip("xyzw", this.args, strict=False):
-        words[name] = f"v{arg}" if isinstance(arg, int) else f"({words['T']}){literal(arg.value, dtype)}"
-    text = _cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype)
-    return re.sub(r"\b[TUDwxyz]\b", lambda word: words[word[0]], text)
+        words[name] = f"v{arg}" if isinstance(arg, int) else expression(T(number_tree(arg.value, dtype)), words)
+    return expression(_cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype), words)
 
 
-def _of_class(op: str, dtype: DType) -> str:
-    return next(text for classes, text in OPS[op].c.items() if dtype.kind in classes)
+def _of_class(op: str, dtype: DType) -> Tree:
+    return next(tree for classes, tree in OPS[op].trees.items() if dtype.kind in classes)
 
 
-def _cast(source: DType, target: DType) -> str:
+def _cast(source: DType, target: DType) -> Tree:
     if target is dtypes.bool_:
         return TO_BOOL
     return FLOAT_TO_INTEGER[target.name] if source.kind == "f" and target.kind in "iu" else CAST

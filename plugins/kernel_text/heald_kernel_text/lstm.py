@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heald.api import Bind, dtypes
 
+from .c_text import literal
 from .copies import concat
 from .dialect import Target
-from .element_types import literal
 from .epilogue import indent_lines
 from .matmul import matmul
 from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel, plane

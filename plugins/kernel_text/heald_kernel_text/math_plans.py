@@ -40,7 +40,7 @@ def elementwise_types() -> dict[str, tuple[str, ...]]:
     """The elementwise ops that are nodes by themselves, with the dtypes of their text; empty for ops of bool only."""
     types_of_op = {}
     for op, row in OPS.items():
-        classes = "".join(row.c)
+        classes = "".join(row.trees)
         if not row.typed_by and op != "Identity":
             types_of_op[op] = () if classes == "b" else tuple(
                 d.name for d in ELEMENTS if d.kind in classes and not (op in ROUND_BETWEEN and d.name in TWO_BYTES))

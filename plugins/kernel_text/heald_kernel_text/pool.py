@@ -6,8 +6,9 @@ from math import prod
 
 from heald.api import DType
 
+from .c_text import literal
 from .dialect import Target
-from .element_types import literal, load, lowest, memory_type, register_type, store
+from .element_types import load, lowest, memory_type, register_type, store
 from .epilogue import indent_lines
 from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel

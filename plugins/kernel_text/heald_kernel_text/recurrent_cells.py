@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from heald.api import Bind, dtypes, errors
 
-from .element_types import literal
+from .c_text import literal
 from .expression import Literal, Step, result_types, statements
 
 F32 = dtypes.float32

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from heald.api import DType, dtypes, errors
 
+from .c_text import expression, literal
 from .dialect import Target
-from .element_types import ELEMENTS, limits, literal, load, register_type, store
+from .element_types import ELEMENTS, limits, load, register_type, store
+from .tree import T, Tree, U, Word, both, choose, either
 
 
 class Reduction(NamedTuple):
-    """`c`: the expression that combines accumulator a and value v, by class of type (see elementwise_ops); `start`: the
-    initial accumulator."""
+    """`trees`: accumulator a and value v combined, by class of type (see elementwise_ops); `start`: the initial
+    accumulator."""
 
-    c: dict[str, str]
+    trees: dict[str, Tree]
     start: Callable[[DType], float]
 
 
-_SUM = Reduction({"f": "a + v", "iu": "(T)((U)a + (U)v)"}, lambda _: 0)
+a, v = Word("a"), Word("v")
+_SUM = Reduction({"f": a + v, "iu": T(U(a) + U(v))}, lambda _: 0)
 REDUCTIONS = {
-    "All": Reduction({"b": "a && v"}, lambda _: 1),
-    "Any": Reduction({"b": "a || v"}, lambda _: 0),
-    "Max": Reduction({"f": "a > v || a != a ? a : v", "iu": "a > v ? a : v"}, lambda dtype: limits(dtype)[0]),
+    "All": Reduction({"b": both(a, v)}, lambda _: 1),
+    "Any": Reduction({"b": either(a, v)}, lambda _: 0),
+    "Max": Reduction({"f": choose(either(a > v, a != a), a, v), "iu": choose(a > v, a, v)},
+                     lambda dtype: limits(dtype)[0]),
     "Mean": _SUM,
-    "Min": Reduction({"f": "a < v || a != a ? a : v", "iu": "a < v ? a : v"}, lambda dtype: limits(dtype)[1]),
-    "Prod": Reduction({"f": "a * v", "iu": "(T)((U)a * (U)v)"}, lambda _: 1),
+    "Min": Reduction({"f": choose(either(a < v, a != a), a, v), "iu": choose(a < v, a, v)},
+                     lambda dtype: limits(dtype)[1]),
+    "Prod": Reduction({"f": a * v, "iu": T(U(a) * U(v))}, lambda _: 1),
     "Sum": _SUM,
 }
 WIDE = {"i": dtypes.int64, "u": dtypes.uint64}  # accumulator types of the mean of integers
@@ -38,15 +42,11 @@ WARP = 32  # threads of CUDA that exchange values without local memory
 
 def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
     """A function that returns the expression combining two values. Raises Unimplemented."""
-    text = next((text for classes, text in REDUCTIONS[op].c.items() if dtype.kind in classes), None)
-    if text is None or dtype not in ELEMENTS:
+    tree = next((tree for classes, tree in REDUCTIONS[op].trees.items() if dtype.kind in classes), None)
+    if tree is None or dtype not in ELEMENTS:
         raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
-
-    def combine(a: str, v: str) -> str:
-        words = {"T": register_type(dtype), "U": ELEMENTS[dtype].unsigned, "a": a, "v": v}
-        return re.sub(r"\b[TUav]\b", lambda word: words[word[0]], text)
-
-    return combine
+    types = {"T": register_type(dtype), "U": ELEMENTS[dtype].unsigned}
+    return lambda total, value: expression(tree, types | {"a": total, "v": value})
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from math import inf
 
 from heald.api import DType
 
+from .c_text import literal
 from .dialect import Target
-from .element_types import literal, load, memory_type, register_type, store
+from .element_types import load, memory_type, register_type, store
 from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
 from .reduction_ops import GROUP, combiner, tree

@@ -1,0 +1,200 @@
+"""Expression trees: ops and reductions before a dialect gives them its words."""
+
+# A tree is data. Its leaves are words (operands, variables, constants of a dialect) and numbers. Python's operators
+# build the inner nodes: `x / (T(1) + exp(-x))`. `fold` is the one walk over a tree. A reader gives each kind of node
+# its meaning: `c_text` a text with a level of precedence, `wgsl` a text of another grammar, a test the value itself.
+#
+# Types are names too. T is the type of the operands in registers, U the unsigned type in which its integers wrap
+# around, D the target of a cast. The other names are in `Dialect.types`; positions are of size_t.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, Union
+
+from heald.api import DType
+
+Operand = Union["Tree", int]
+R = TypeVar("R")
+
+
+def _binary(operator: str) -> Callable[[Tree, Operand], Tree]:
+    return lambda left, right: Operation(operator, left, tree_of(right))
+
+
+def _from_right(operator: str) -> Callable[[Tree, Operand], Tree]:
+    return lambda right, left: Operation(operator, tree_of(left), right)
+
+
+class Tree:
+    """An expression. Python builds its nodes by the operators of C, `==` among them."""
+
+    __slots__ = ()
+    __add__, __sub__, __mul__, __truediv__, __mod__ = map(_binary, "+-*/%")
+    __and__, __or__, __xor__, __lt__, __gt__ = map(_binary, "&|^<>")
+    __lshift__, __rshift__, __le__, __ge__ = map(_binary, ("<<", ">>", "<=", ">="))
+    __eq__, __ne__ = _binary("=="), _binary("!=")  # type: ignore[assignment]
+    __radd__, __rsub__, __rmul__ = map(_from_right, "+-*")
+    __hash__ = object.__hash__
+
+    def __neg__(self) -> Tree:
+        return Prefix("-", self)
+
+    def __invert__(self) -> Tree:
+        return Prefix("~", self)
+
+    def __getitem__(self, index: Operand) -> Tree:
+        return Element(self, tree_of(index))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Word(Tree):
+    """An operand, a variable, or a constant of the dialect."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Number(Tree):
+    """A number as it is spelled: with a suffix, and in hexadecimal where that alone is exact."""
+
+    value: int | float
+    suffix: str = ""
+    hexadecimal: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prefix(Tree):
+    """One of - ~ ! before an operand."""
+
+    operator: str
+    operand: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operation(Tree):
+    operator: str
+    left: Tree
+    right: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice(Tree):
+    condition: Tree
+    result: Tree
+    otherwise: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conversion(Tree):
+    type_name: str
+    operand: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Tree):
+    function: str
+    arguments: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Element(Tree):
+    """An element of an array of the kernel's own."""
+
+    array: Tree
+    index: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load(Tree):
+    """An element of a buffer, converted to its type in registers."""
+
+    dtype: DType
+    buffer: str
+    index: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Group(Tree):
+    """Parentheses that no precedence asks for."""
+
+    operand: Tree
+
+
+class TypeName(str):
+    """The name of a type, which converts when it is called."""
+
+    __slots__ = ()
+
+    def __call__(self, operand: Operand) -> Tree:
+        return Conversion(self, tree_of(operand))
+
+
+T, U, D, I32, U32, I64, U64, SIZE_T = map(TypeName, ("T", "U", "D", "i32", "u32", "i64", "u64", "size_t"))
+
+
+def tree_of(operand: Operand) -> Tree:
+    return operand if isinstance(operand, Tree) else Number(operand)
+
+
+def function(name: str) -> Callable[..., Tree]:
+    """A function of kernels by its name in C: `exp = function("exp")`."""
+    return lambda *arguments: Call(name, tuple(map(tree_of, arguments)))
+
+
+def choose(condition: Tree, result: Operand, otherwise: Operand) -> Tree:
+    return Choice(condition, tree_of(result), tree_of(otherwise))
+
+
+def both(left: Tree, right: Tree) -> Tree:
+    return Operation("&&", left, right)
+
+
+def either(left: Tree, right: Tree) -> Tree:
+    return Operation("||", left, right)
+
+
+def negation(condition: Tree) -> Tree:
+    return Prefix("!", condition)
+
+
+class Reader(Protocol[R]):
+    """The meaning of each kind of node. Operands have been read when a node is."""
+
+    def word(self, name: str) -> R: ...
+    def number(self, number: Number) -> R: ...
+    def prefix(self, operator: str, operand: R) -> R: ...
+    def operation(self, operator: str, left: R, right: R) -> R: ...
+    def choice(self, condition: R, result: R, otherwise: R) -> R: ...
+    def conversion(self, type_name: str, operand: R) -> R: ...
+    def call(self, function: str, arguments: list[R]) -> R: ...
+    def element(self, array: R, index: R) -> R: ...
+    def load(self, dtype: DType, buffer: str, index: R) -> R: ...
+    def group(self, operand: R) -> R: ...
+
+
+def fold(tree: Tree, reader: Reader[R]) -> R:
+    """Read a tree from its leaves up."""
+    match tree:
+        case Word(name):
+            return reader.word(name)
+        case Number():
+            return reader.number(tree)
+        case Prefix(operator, operand):
+            return reader.prefix(operator, fold(operand, reader))
+        case Operation(operator, left, right):
+            return reader.operation(operator, fold(left, reader), fold(right, reader))
+        case Choice(condition, result, otherwise):
+            return reader.choice(fold(condition, reader), fold(result, reader), fold(otherwise, reader))
+        case Conversion(type_name, operand):
+            return reader.conversion(type_name, fold(operand, reader))
+        case Call(name, arguments):
+            return reader.call(name, [fold(argument, reader) for argument in arguments])
+        case Element(array, index):
+            return reader.element(fold(array, reader), fold(index, reader))
+        case Load(dtype, buffer, index):
+            return reader.load(dtype, buffer, fold(index, reader))
+        case Group(operand):
+            return reader.group(fold(operand, reader))
+    raise TypeError(f"{type(tree).__name__} is no node of a tree")
