@@ -78,11 +78,13 @@ PINNED = {
     },
     "plugins/tools/heald_tools": {
         "heald.graphs.compiler": {"HANDLE_TYPES"},
+        "heald.graphs.graph": {"AttrPlaceholder", "Function", "attr_value", "function"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},
+        "heald.runtime.contract": {"ArgDef", "AttrDef", "OpRegistry", "REQUIRED", "check_attributes"},
         "heald.runtime.executor": {"Event", "Executable"},
         "heald.runtime.program": {"RUNTIME_CODES"},
-        "heald.runtime.service": {"LoadedCompiledModel", "convert_feed"},
-        "heald.runtime.support": {"install", "whole_file"},
+        "heald.runtime.service": {"LoadedCompiledModel", "convert_feed", "model_place", "runtime"},
+        "heald.runtime.support": {"install", "mapped_file", "whole_file"},
         "heald.runtime.values": {"fits"},
     },
 }

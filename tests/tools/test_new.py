@@ -38,7 +38,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
     for kind, name in NAMES.items():
         done = subprocess.run([sys.executable, "-m", "heald", "new", kind, name], cwd=folder, capture_output=True,
                               text=True, check=True)
-        assert done.stdout.splitlines()[-1].startswith(f"next: pip install -e './{name}[test]' && pytest")
+        assert done.stdout.splitlines()[-2:][0] == f"install it later: pip install -e './{name}[test]'"
         install(folder / name, folder / "site")
     environment = {name: text for name, text in os.environ.items() if not name.startswith("HEALD_")}
     return folder, environment | {"PYTHONPATH": str(folder / "site")}
@@ -67,6 +67,19 @@ def test_a_copy_of_the_device_passes_conformance(copies: tuple[Path, dict[str, s
 def test_a_copy_of_the_others_passes_its_own_tests(copies: tuple[Path, dict[str, str]]) -> None:
     run(copies, "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib",
         *(NAMES[kind] for kind in ("kernels", "ops", "pass")))
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_the_next_command_of_a_package_passes_before_it_is_installed(command, tmp_path, monkeypatch, kind):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    next_command = command("new", kind, f"my-{kind}").out.splitlines()[-1].removeprefix("next: ")
+    assert "pip" not in next_command
+    options = " --conformance-quick -k 'memory or Relu'" if kind == "device" else ""
+    environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run(["sh", "-c", f"{next_command} -q -p no:cacheprovider -p no:xdist{options}"], cwd=tmp_path,
+                         env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                         timeout=120)
+    assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.parametrize("kind", NAMES)

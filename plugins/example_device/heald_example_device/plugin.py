@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heald.api import DeviceRegistrar, OpRegistrar, OpSpec, hookimpl
 
 HEALD_API = (1, 3)
+HEALD_ID = "example_device"
 MOST_DEVICES = 1024
 
 GELU = OpSpec("Example>Gelu", ["x: T"], ["y: T"], ["T: {half, float}"], metadata=lambda _attrs, x: x)

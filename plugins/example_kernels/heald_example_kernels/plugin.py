@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heald.api import KernelPackRegistrar, hookimpl
 
 HEALD_API = (1, 3)
+HEALD_ID = "example_kernels"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from heald.api import PassRegistrar, hookimpl
 
 HEALD_API = (1, 3)
+HEALD_ID = "example_pass"
 
 
 @hookimpl

@@ -2,30 +2,39 @@
 
 The examples are the templates: a wheel has them in the folder `templates`, a checkout beside this plugin and in
 `examples/`. A copy replaces their names, in files and file names. Devices, kernels, ops and passes are packages; a
-loader, queue, allocator, handler or command starts as one file, which `--plugin` takes.
+loader, queue, allocator, handler or command starts as one file, which `--plugin` takes. `--from MODEL OP` writes the
+op's own signature in the place of the example's.
+
+The next command needs no installation, and so no package index: it loads the plugin from its folder.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from heald import errors
-from heald.api.cli import say
+from heald.api.cli import add_loading, open_graph, say
 from heald.runtime.support import install, whole_file
 
+if TYPE_CHECKING:
+    from .op_signature import FoundOp
+
+_IN_PLACE = "cd {folder} && HEALD_PLUGINS__LOAD=heald_{plugin}.plugin python -m pytest"
 NEXT = {  # by kind of plugin, the command that tests the copy
-    "device": "pytest --pyargs heald_conformance --device {type}:0",
-    "kernels": "pytest {folder}",
-    "ops": "pytest {folder}",
-    "pass": "pytest {folder}",
+    "device": f"{_IN_PLACE} --pyargs heald_conformance --device {{type}}:0",
+    "kernels": _IN_PLACE,
+    "ops": _IN_PLACE,
+    "pass": _IN_PLACE,
 }
-CONFORMANCE = "pytest --pyargs heald_conformance --plugin {file} --"
+CONFORMANCE = "python -m pytest --pyargs heald_conformance --plugin {file} --"
 
 
 class FileTemplate(NamedTuple):
@@ -56,25 +65,88 @@ FILES = {  # by kind of plugin
         "examples/count_command.py": "{file}", "heald count": "heald {dashed}", '"count"': '"{dashed}"',
     }, "HEALD_PLUGINS__LOAD={file} heald {dashed} --help"),
 }
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 SUFFIXES = frozenset((".py", ".toml", ".md", ".typed"))
 EPILOG = """\
 Makes the folder NAME with a plugin that works as it stands: an installable package, its
 tests, and a README that says what to change. device: a device type with its kernels.
 kernels: kernels for the CPU. ops: an op with its checks and its kernel. pass: a graph
-pass. Or makes the file NAME.py with a plugin. loader: a file format. queue: a work queue.
+pass. 'heald new ops NAME --from MODEL OP' declares an op of a model, and leaves its
+kernel to be written. Or makes the file NAME.py with a plugin. loader: a file format. queue: a work queue.
 allocator: host memory. handler: eager ops. command: heald NAME."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("kind", choices=sorted([*NEXT, *FILES]), help="the kind of plugin")
-    parser.add_argument("name", metavar="NAME",
+    parser.add_argument("name", metavar="NAME", nargs="?",
                         help="the plugin's id, which also names package, device type and company of ops: "
-                             "small letters, digits, '-' and '_'")
+                             "small letters, digits, '-' and '_'; with --from the op's name is enough")
+    parser.add_argument("--from", dest="ops", nargs=2, action="append", default=[], metavar=("MODEL", "OP"),
+                        help="ops: take the signature of this op from this model, and leave its kernel to be "
+                             "written (repeatable)")
+    add_loading(parser)
 
 
 def new(args: Namespace) -> int:
+    if args.ops and args.kind != "ops":
+        raise errors.InvalidArgument(f"--from is for ops, and the kind is {args.kind}",
+                                     hint=f"heald new ops --from {shlex.join(args.ops[0])}")
+    if args.name is None:
+        args.name = _name_of_op(args)
+    if args.ops:
+        return _new_ops(args)
     return _new_file(args) if args.kind in FILES else _new_package(args)
+
+
+def _name_of_op(args: Namespace) -> str:
+    """The name of a plugin for the first op of --from. Raises InvalidArgument without one."""
+    if not args.ops:
+        raise errors.InvalidArgument(f"the plugin needs a name: heald new {args.kind} NAME")
+    from .new_ops import function_name
+
+    return function_name(args.ops[0][1]).replace("_", "-")
+
+
+def _new_ops(args: Namespace) -> int:
+    """Write the package of the ops of --from: the example's frame, with signatures from the models."""
+    from .new_ops import op_texts, package_files
+
+    folder = _free_place(args.name, args.name)
+    texts = op_texts(_find_op(args, model, op) for model, op in args.ops)
+    plugin = args.name.replace("-", "_")
+    files = package_files(f"heald_{plugin}", texts, args.ops[0][0])
+    count = write_copy(template_folder("ops"), folder, names_in_copy("ops", args.name), files)
+    for text in texts:
+        say(f"{text.found.op.name}: its signature comes from {text.found.source}")
+        for doubt in text.doubts:
+            say(f"  {doubt}")
+    say(f"{folder}: {count} files; write the kernels in {folder / f'heald_{plugin}' / 'kernels.py'}")
+    _tell_next("ops", folder, plugin)
+    return 0
+
+
+def _find_op(args: Namespace, model: str, op: str) -> FoundOp:
+    """Return the op of a model. Raises AlreadyExists for one that a plugin has, and the errors of the model."""
+    from heald.runtime.service import runtime
+
+    from .op_signature import find_op
+
+    ops = runtime.runtime().host.registries.ops
+    if op in ops:
+        owner = ops.plugin_of(op)
+        raise errors.AlreadyExists(f"op {op} is {'heald' if owner is None else f'plugin {owner}'}'s already",
+                                   hint=f"'heald ops {shlex.quote(op)}' shows it; 'heald new kernels NAME' starts a "
+                                        "kernel")
+    opened = open_graph(Namespace(**vars(args) | {"model": model}), weights=False)
+    return find_op(op, opened.graph, Path(model), ops)
+
+
+def _tell_next(kind: str, folder: Path, plugin: str) -> None:
+    """Tell how the plugin is tested in its folder, and how it is installed."""
+    say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
+    say(f"install it later: {install.install_folder_command(f'./{folder}[test]')}")
+    say(f"next: {NEXT[kind].format(folder=folder, plugin=plugin, type=plugin.upper())}")
 
 
 def _new_file(args: Namespace) -> int:
@@ -103,9 +175,7 @@ def _new_package(args: Namespace) -> int:
     names = names_in_copy(args.kind, args.name)
     count = write_copy(template_folder(args.kind), folder, names)
     say(f"{folder}: {count} files, a copy of heald's example_{args.kind}; {folder / 'README.md'} says what to change")
-    test = NEXT[args.kind].format(folder=folder, type=names["EXAMPLE"])
-    say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
-    say(f"next: {install.install_folder_command(f'./{folder}[test]')} && {test}")
+    _tell_next(args.kind, folder, names["example"])
     return 0
 
 
@@ -149,14 +219,18 @@ def template_folder(kind: str) -> Path:
     return packed if packed.exists() else here.parents[1] / f"example_{kind}"
 
 
-def write_copy(template: Path, folder: Path, names: dict[str, str]) -> int:
-    """Write the copy, which appears once it is complete. Returns the number of files."""
-    files = list(template_files(template))
+def write_copy(template: Path, folder: Path, names: dict[str, str], texts: Mapping[str, str] = NO_TEXTS) -> int:
+    """Write the copy, which appears once it is complete. Returns the number of files.
+
+    `texts`: By their paths in the copy, files with a text of their own in the place of the template's.
+    """
+    places = {_fill_template(file.relative_to(template).as_posix(), names): file for file in template_files(template)}
     with whole_file.writing_folder(folder) as copy:
-        for file in files:
-            target = copy / _fill_template(file.relative_to(template).as_posix(), names)
-            whole_file.write_new(target, [_fill_template(file.read_text("utf-8"), names).encode()])
-    return len(files)
+        for place, file in places.items():
+            text = texts.get(place)
+            text = _fill_template(file.read_text("utf-8"), names) if text is None else text
+            whole_file.write_new(copy / place, [text.encode()])
+    return len(places)
 
 
 def template_files(template: Path) -> Iterator[Path]:
