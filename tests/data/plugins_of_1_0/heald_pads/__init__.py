@@ -1,0 +1,1 @@
+"""A graph pass of version 1.0."""

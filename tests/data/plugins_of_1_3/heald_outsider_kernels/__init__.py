@@ -1,0 +1,1 @@
+"""A kernel pack to copy: kernels for a device of another plugin, the CPU."""

@@ -1,0 +1,1 @@
+"""A graph pass to copy: a function from Graph to Graph."""

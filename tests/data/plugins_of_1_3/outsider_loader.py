@@ -1,0 +1,64 @@
+"""A loader of a third party: a file "outsider_loader 3" is a model that multiplies by 3.
+
+    heald run model.outsider_loader --plugin outsider_loader.py --input x=1,2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from heald.api import (
+    Description,
+    Graph,
+    Initializer,
+    LoaderRegistrar,
+    LoadOptions,
+    Node,
+    TensorMetadata,
+    constant,
+    dtypes,
+    errors,
+    hookimpl,
+)
+
+HEALD_API = (1, 3)
+FLOAT = dtypes.float32
+VECTOR = TensorMetadata(FLOAT, (None,))
+FIRST_WORD = b"outsider_loader "
+
+
+@hookimpl
+def heald_loaders(registry: LoaderRegistrar) -> None:
+    registry.add("outsider_loader", OutsiderLoaderLoader())
+
+
+class OutsiderLoaderSource:
+    """One opened file. The number is read with the graph, and not before."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.signatures: dict[str, object] = {}
+
+    def describe(self) -> Description:
+        return Description("outsider_loader", {"x": VECTOR}, {"y": VECTOR})
+
+    def graph(self) -> Graph:
+        try:
+            number = np.float32(self._path.read_text("utf-8").split()[1])
+        except (ValueError, IndexError) as error:  # a text that is not UTF-8 is a ValueError
+            raise errors.DataLoss(f"'{self._path.name}' has no number after its first word: {error}") from None
+        return Graph([Node("x", "Placeholder", attrs={"dtype": FLOAT}), constant("number", number),
+                      Node("y", "Mul", ["x", "number"], attrs={"T": FLOAT})])
+
+    def initial_state(self) -> Sequence[Initializer]:
+        return ()
+
+
+class OutsiderLoaderLoader:
+    def recognise(self, _path: Path, head: bytes) -> bool:
+        return head.startswith(FIRST_WORD)
+
+    def open(self, path: Path, _options: LoadOptions) -> OutsiderLoaderSource:
+        return OutsiderLoaderSource(path)
