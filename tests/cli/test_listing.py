@@ -104,6 +104,38 @@ def test_a_check_names_a_device_that_does_not_wait(command, plugin, method, work
     assert row["reason"].endswith(f"(plugin lying_{method}_test) returned before {work} had ended")
 
 
+WAITS_WRONGLY = """
+from heald.api import errors, hookimpl
+from heald_example_device.device import Example
+
+HEALD_API = (1, 0)
+
+class Waits(Example):
+    type = "WAITS"
+    waits = 0
+
+    def synchronize(self, event):
+        super().synchronize(event)
+        self.waits += 1
+        if self.waits == FAILING:
+            raise errors.Unavailable(f"wait {self.waits} failed")
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="WAITS", scan=lambda config: [Waits(0, 1 << 20)],
+                    kernels="heald_example_device.kernels:register_kernels")
+"""
+
+
+@pytest.mark.parametrize(("wait", "work"), [(1, "copies in"), (2, "a kernel"), (3, "a copy out")])
+def test_a_device_that_fails_to_wait_behind_any_work_fails_its_check(command, plugin, wait, work):
+    text = WAITS_WRONGLY.replace("FAILING", str(wait))
+    done = command("devices", "WAITS:0", "--check", "--json", "--plugin", plugin(f"waits_{wait}_test", text))
+    (row,) = json.loads(done.out)
+    assert (done.status, row["check"]) == (1, "FAIL"), work
+    assert f"wait {wait} failed" in row["reason"]
+
+
 CRASHING = """
 import os
 import signal

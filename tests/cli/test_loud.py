@@ -112,6 +112,19 @@ def test_a_device_without_kernels_is_told_when_it_is_checked(command, tmp_path):
     assert row["reason"] == ""
 
 
+def test_a_device_whose_plugin_registers_no_kernel_is_told_so(command, tmp_path):
+    """The remedy of a device without a function for kernels would be wrong here."""
+    (tmp_path / "empty_plugin.py").write_text(
+        "from heald.api import hookimpl\nfrom heald_example_device.device import Example\nHEALD_API = (1, 0)\n"
+        "class Empty(Example):\n    type = 'EMPTY'\n@hookimpl\ndef heald_devices(registry):\n"
+        "    registry.device(type='EMPTY', scan=lambda config: [Empty(0, 1 << 20)], kernels=lambda kernels: None)\n")
+    done = command("devices", "EMPTY:0", "--check", "--plugin", tmp_path / "empty_plugin.py", "--json")
+    (row,) = json.loads(done.out)
+    assert (row["check"], row["reason"]) == (
+        "PASS", "it only copies: plugin empty_plugin names kernels for EMPTY, and registered none")
+    assert row["remedy"] == "the function that it names calls kernels.kernel(OP, ...)(bind) for each op"
+
+
 def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkeypatch):
     files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
     for file in files:

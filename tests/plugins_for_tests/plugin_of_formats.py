@@ -30,7 +30,10 @@ class ScaleSource:
                            "doubled": SignatureDef("", {}, {"v": TensorInfo("v2:0", TensorMetadata(F, ()))})}
 
     def describe(self):
-        return Description("scale", {"x": VECTOR}, {"y": VECTOR}, self.signatures, self.chosen)
+        chosen = self.signatures.get(self.chosen, SignatureDef("", {}, {}))
+        inputs, outputs = ({name: info.meta for name, info in side.items()}
+                           for side in (chosen.inputs, chosen.outputs))
+        return Description("scale", inputs, outputs, self.signatures, self.chosen)
 
     def graph(self):
         number = {"dtype": F}

@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.cli import main
-from heald.errors import DataLoss, InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented
+from heald.errors import (
+    DataLoss,
+    HealdWarning,
+    InvalidArgument,
+    NotFound,
+    PluginError,
+    ResourceExhausted,
+    Unimplemented,
+)
 from heald.graphs.plugin import heald_loaders
 from heald.graphs.session.graph_reader import read_graph
 from heald.runtime.contract.hookspecs import Contribution, LoaderRegistrar
@@ -232,6 +240,36 @@ def test_a_signature_that_does_not_fit_the_graph_is_found_at_load(
     monkeypatch.setitem(heald.default_host().registries.loaders, "lying", entry)
     with pytest.raises(InvalidArgument, match=f"loader 'lying' of plugin tests: signature 's' of .*{match}"):
         heald.load(scale, format="lying")
+
+
+FLOATS, INTS = TensorMetadata(named("float32"), (2,)), TensorMetadata(named("int32"), (2,))
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "signature", "match"), [
+    ({"gone": FLOATS}, {}, False, "has the input 'gone', whose node is not in the graph"),
+    ({"x": FLOATS}, {"gone": FLOATS}, False, "has the output 'gone', whose node is not in the graph"),
+    ({"x": INTS}, {}, False, "has the input 'x', which is float32, declared as int32"),
+    ({}, {"y:3": FLOATS}, False, "has the output 'y:3', and its node has 1 outputs"),
+    ({"x": FLOATS}, {}, True, "has the input 'x', which the signature lacks; it has a"),
+    ({"a": FLOATS}, {"y": FLOATS}, True, "has the output 'y', which the signature lacks; it has b"),
+    ({"a": INTS}, {}, True, "has the input 'a', which is float32, described as int32"),
+    ({"x": FLOATS}, {"y": FLOATS}, False, None), ({"a": FLOATS}, {"b": FLOATS}, True, None), ({}, {}, True, None),
+])
+def test_a_description_is_compared_with_the_signature_or_the_graph(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, inputs: dict[str, TensorMetadata],
+    outputs: dict[str, TensorMetadata], signature: bool, match: str | None,
+) -> None:
+    declared = SignatureDef("s", {"a": TensorInfo("x:0", FLOATS)}, {"b": TensorInfo("y:0", FLOATS)})
+    source = SimpleNamespace(describe=lambda: Description("x", inputs, outputs), initial_state=tuple,
+                             signatures={"s": declared} if signature else {},
+                             graph=lambda: graph(placeholder("x", (2,)), node("y", "Neg", "x")))
+    entry = LoaderEntry("described", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
+    monkeypatch.setitem(heald.default_host().registries.loaders, "described", entry)
+    if match is None:
+        assert heald.load(scale, format="described").inputs
+    else:
+        with pytest.warns(HealdWarning, match=f"loader 'described' of plugin tests: describe of .* {match}"):
+            heald.load(scale, format="described")
 
 
 def test_the_only_signature_of_a_source_is_the_default(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NO_KERNELS = "it only copies: no plugin has kernels for {type}"
 NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
+NONE_REGISTERED = "it only copies: plugin {plugins} names kernels for {type}, and registered none"
+REGISTER_KERNELS = "the function that it names calls kernels.kernel(OP, ...)(bind) for each op"
 
 
 def add_device_arguments(parser: ArgumentParser) -> None:
@@ -150,7 +152,16 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
             passed = without_kernels = False
     took = round(1000 * (perf_counter() - start), 1)
     row = {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
-    return row | {"reason": NO_KERNELS.format(type=record.type), "remedy": NAME_KERNELS} if without_kernels else row
+    return row | _reason_without_kernels(record.type, host) if without_kernels else row
+
+
+def _reason_without_kernels(device_type: str, host: Host) -> dict[str, str]:
+    """Why a device only copies. A plugin that names kernels may register none."""
+    plugins = sorted({pack.plugin for pack in host.registries.kernels.packs() if pack.device_type == device_type})
+    if not plugins:
+        return {"reason": NO_KERNELS.format(type=device_type), "remedy": NAME_KERNELS}
+    return {"reason": NONE_REGISTERED.format(plugins=" and ".join(plugins), type=device_type),
+            "remedy": REGISTER_KERNELS}
 
 
 def _memory(row: Mapping[str, Any]) -> str:

@@ -146,6 +146,7 @@ def load_graph(
         raise _several_signatures_error(names)
     session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
                       readable_folders=opened.readable_folders())
+    _check_description(session, default_signature, opened)
     checked = {name: _checked_signature(session, name, loaded, opened) for name, loaded in opened.signatures.items()}
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
                   for name, loaded in checked.items()}
@@ -163,6 +164,27 @@ def _several_signatures_error(signatures: Collection[str]) -> NotFound:
     names = ", ".join([*signatures][:MOST_NAMES]) + (", ..." if len(signatures) > MOST_NAMES else "")
     return NotFound(f"the model has {len(signatures)} signatures, and none is the default: {names}",
                     hint=f"choose one: signature={next(iter(signatures))!r}")
+
+
+def _check_description(session: Session, default_signature: SignatureDef | None, opened: OpenedFile) -> None:
+    """Warn of described inputs and outputs that the chosen signature lacks, or the graph where there is none, or that
+    have another element type there. A run uses these, and older loaders work on.
+    """
+    sides = (_NONE, _NONE) if default_signature is None else (default_signature.inputs, default_signature.outputs)
+    described = opened.description
+    for side, described_side, loaded in zip(("input", "output"), (described.inputs, described.outputs), sides,
+                                            strict=True):
+        for name, meta in described_side.items():
+            if default_signature is None:
+                why = _misfit(session, TensorInfo(name, meta))
+            elif name not in loaded:
+                why = f"which the signature lacks; it has {', '.join(loaded) or 'none'}"
+            else:
+                dtype = loaded[name].meta.dtype
+                why = None if dtype == meta.dtype else f"which is {dtype.name}, described as {meta.dtype.name}"
+            if why is not None:
+                warnings.warn(f"{opened.entry}: describe of '{opened.file}' has the {side} '{name}', {why}; report it "
+                              "to the plugin's authors", HealdWarning, stacklevel=2)
 
 
 def _checked_signature(
