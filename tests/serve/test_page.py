@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from importlib import resources
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from harness.serve_models import Client, echo, infos, settings_of, signature, start_server
 from heald.api import TensorInfo, TensorMetadata, dtypes
-from heald.errors import DataLoss
+from heald.errors import DataLoss, Unavailable
 from heald.runtime.host.device_record import DeviceRecord
 from heald.runtime.host.host_memory import HostMemory
+from heald_serve.metrics import Metrics
+from heald_serve.models.loaded_runtime import memory_gauges
 from heald_serve.models.model_config import ModelConfig, VersionPolicy
+from heald_serve.models.model_manager import ModelManager, VersionStatus
 from heald_serve.page.class_labels import LARGEST_FILE_BYTES, class_labels
-from heald_serve.page.documents import machine_document
+from heald_serve.page.documents import devices_document, memory_document, merge_statuses, models_document
 from heald_serve.server import ModelServer
 
 SCRIPT_NAME = "<script>alert(1)<b>"
@@ -132,8 +136,6 @@ def test_no_device_is_scanned_for_the_page():
         "memory": 7 << 30, "model": "F1", "accelerator": True, "cost": {}})
 
     class Host:
-        memory = HostMemory(SimpleNamespace(), 1 << 30)
-
         def preference(self):
             return ["FAST", "SLOW"]
 
@@ -143,10 +145,51 @@ def test_no_device_is_scanned_for_the_page():
         def records(self, device_type):
             return {"FAST": [record]}[device_type]
 
-    assert machine_document(Host()) == {
+    assert devices_document(Host()) == {
         "devices": [{"name": "FAST:0", "plugin": "fast", "status": "unavailable", "reason": "it is lost",
                      "remedy": "start again", "memory": 7 << 30, "attributes": {"model": "F1", "accelerator": "True"}}],
-        "unused_device_types": ["SLOW"], "memory": {"in_use": 0, "peak": 0, "arrays": 0, "limit": 1 << 30}}
+        "unused_device_types": ["SLOW"]}
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 30])
+def test_memory_is_the_sum_of_all_workers(limit):
+    class Cells:
+        def set_gauge(self, name, number):
+            self.number = number
+
+        def gauge(self, name):
+            return 2 * self.number
+
+    metrics = Metrics(Cells())
+    memory = HostMemory(SimpleNamespace(), limit)
+    metrics.gauges = memory_gauges(memory)
+    memory.take(100, "a test")
+    total = None if limit is None else 2 * limit
+    assert memory_document(metrics) == {"in_use": 200, "peak": 200, "arrays": 2, "limit": total}
+    memory.give_back(100)
+
+
+def test_a_version_serves_where_each_worker_serves_it():
+    serves, loads = (VersionStatus(2, state, None) for state in ("AVAILABLE", "LOADING"))
+    failed, old = VersionStatus(2, "END", DataLoss("broken")), VersionStatus(1, "AVAILABLE", None)
+    for workers, rows in (([[serves, old], [serves, old]], [serves, old]),
+                          ([[serves, old], [loads, old]], [loads, old]),
+                          ([[failed, old], [loads, old], [serves]], [failed, VersionStatus(1, "START", None)]),
+                          ([[old], []], [VersionStatus(1, "START", None)]), ([[], []], [])):
+        assert merge_statuses(workers) == rows
+        assert merge_statuses(workers[::-1]) == rows
+
+
+def test_a_parent_that_ends_leaves_the_own_states():
+    manager = ModelManager(lambda path: echo(x="float32"))
+    manager.configure([ModelConfig("m", Path("m"), is_single=True)])
+    manager.poll()
+
+    class Lists:
+        def statuses(self, name):
+            raise Unavailable("the parent has ended")
+
+    assert [row["version"] for row in models_document(manager, Lists())[0]["versions"]] == ["1"]
 
 
 def test_states_have_versions_labels_and_errors(tmp_path):

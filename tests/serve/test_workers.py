@@ -254,6 +254,16 @@ def test_counts_of_all_workers_are_summed(server):
     assert metric(server, "heald_serve_workers") == 2
 
 
+def test_the_state_of_the_page_is_that_of_all_workers(server):
+    limit = metric(server, "heald_serve_memory_limit")
+    for _ in range(6):  # each connection comes to any of the workers
+        client = Client(server.port)
+        state = client.ask("GET", "/page/state.json").json
+        client.close()
+        assert [row["state"] for row in state["models"][0]["versions"]] == ["AVAILABLE"]
+        assert (state["server"]["workers"], state["memory"]["limit"]) == (2, limit or None)
+
+
 def ask_once(server, method, path):
     client = Client(server.port)
     answer = client.ask(method, path)

@@ -136,6 +136,10 @@ class Metrics:
         self._shared.set_gauge(gauge.name, gauge.read())
         return self._shared.gauge(gauge.name)
 
+    def gauge_sum(self, name: str) -> float:
+        """The value of a gauge, over all processes."""
+        return next(self._value_of(gauge) for gauge in self.gauges if gauge.name == name)
+
     def publish_gauges(self) -> None:
         """Write the gauges for the other processes."""
         if self._shared is not None:

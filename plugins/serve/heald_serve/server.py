@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from heald.errors import FailedPrecondition, HealdError, InvalidArgument
@@ -29,7 +30,7 @@ from .http.ports import listen
 from .http.protocol import ConnectionLimits
 from .metrics import Cells, Gauge, Metrics
 from .models.load_version import load_version
-from .models.loaded_runtime import served_runtime
+from .models.loaded_runtime import memory_gauges, served_runtime
 from .models.manager_thread import ManagerThread
 from .models.model_config import read_model_configs
 from .models.model_lists import ModelLists, OwnModels
@@ -83,7 +84,8 @@ class ModelServer:
         self.predictor = Predictor(options["rest_api_num_threads"], options["max_queued_requests"],
                                    queue_seconds=(options["max_queue_time_in_ms"] or inf) / 1000,
                                    batching_of=self.batchers.of if settings.batching else None, on_run=self._record_run)
-        self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending)]
+        self.metrics.gauges += [Gauge("heald_serve_pending_requests", lambda: self.predictor.pending),
+                                *memory_gauges(self._runtime.host.memory)]
         if shared is not None:
             self.metrics.gauges.append(Gauge(WORKERS_GAUGE, lambda: 0))  # the parent has the number
         self._conversions = ThreadPoolExecutor(2, "heald-serve-json")
@@ -171,7 +173,8 @@ class ModelServer:
         routes: dict[str, Route] = {"/v1/": self._rest_api, "/v2": self._inference_api, "/v2/": self._inference_api,
                                     "/livez": alive, "/readyz": ready, "/metrics": plain_metrics}
         if self.settings.options["page"]:
-            page = PageApi(self.manager, self._runtime.host, self.settings.options, self._conversions)
+            page = PageApi(self.manager, self._runtime.host, self.settings.options, self._conversions, self.metrics,
+                           self._lists, self.settings.start or monotonic())
             routes |= {"/": page, FOLDER: page}
         if self.settings.metrics_path is not None:
             routes[self.settings.metrics_path] = serving_metrics

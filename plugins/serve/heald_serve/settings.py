@@ -11,6 +11,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 from heald.errors import InvalidArgument, of_system
@@ -39,7 +40,10 @@ class TlsTexts(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`options`: the values of all options. `lines`: warnings for the start."""
+    """`options`: the values of all options. `lines`: warnings for the start.
+
+    `start`: of the server, on the clock of `time.monotonic`, which its processes share.
+    """
 
     options: Mapping[str, Any]
     models: Sequence[ModelConfig]
@@ -51,6 +55,7 @@ class Settings(NamedTuple):
     tls: TlsTexts | None = None
     token: str = ""
     grpc_port: int | None = None
+    start: float = 0.0
 
     @property
     def workers(self) -> int:
@@ -126,7 +131,8 @@ def read_settings(args: Namespace, environ: Mapping[str, str] = os.environ) -> S
         lines.append(f"--rest_api_port and --port are both {rest_port}: the REST interface is skipped")
         rest_port = 0
     return Settings(options, models, options["host"] or host, rest_port or None, lines,
-                    _metrics_path(options), _batching(options), _tls(options), _token(options), options["port"] or None)
+                    _metrics_path(options), _batching(options), _tls(options), _token(options), options["port"] or None,
+                    monotonic())
 
 
 def _own_models(texts: Sequence[str], values: Mapping[str, Any]) -> list[ModelConfig]:

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Any
+
+from ..metrics import Gauge
+
+MEMORY_GAUGE, MEMORY_FIELDS = "heald_serve_memory_", ("in_use", "peak", "arrays", "limit")
 
 
 def served_runtime(threads: int = 0, workers: int = 1) -> Any:
@@ -23,6 +28,18 @@ def served_runtime(threads: int = 0, workers: int = 1) -> Any:
     if threads:
         config["work_queue"] = {"threads": threads}
     return runtime.runtime(config or None)
+
+
+def memory_gauges(memory: Any) -> list[Gauge]:
+    """Gauges of a budget of memory: of workers, /metrics and the page show the sums."""
+    return [Gauge(f"{MEMORY_GAUGE}{field}", partial(_memory_number, memory, field)) for field in MEMORY_FIELDS]
+
+
+def _memory_number(memory: Any, field: str) -> float:
+    if field == "limit":
+        return memory.limit or 0
+    stats = memory.stats()
+    return {"in_use": stats.in_use, "peak": stats.peak, "arrays": stats.buffers}[field] or 0
 
 
 def core_count() -> int:

@@ -7,37 +7,59 @@ from typing import Any
 
 import heald
 from heald.api import TensorInfo
+from heald.errors import DeadlineExceeded, Unavailable
 
-from ..models.model_manager import ModelManager
-from ..models.servable import Lease
+from ..metrics import Metrics
+from ..models.loaded_runtime import MEMORY_FIELDS, MEMORY_GAUGE
+from ..models.model_lists import ModelLists
+from ..models.model_manager import ModelManager, VersionStatus
+from ..models.servable import AVAILABLE, START, Lease
 from .class_labels import class_labels
 
 FEWEST_CLASSES = 2
 
 
-def models_document(manager: ModelManager) -> list[dict[str, Any]]:
-    """Each model with its versions, the highest first."""
-    return [{"name": name, "versions": _versions(manager, name)} for name in manager.served_names()]
+def models_document(manager: ModelManager, lists: ModelLists) -> list[dict[str, Any]]:
+    """Each model with its versions in all workers, the highest first. It waits for the workers."""
+    return [{"name": name, "versions": _versions(manager.labels(name), _statuses(manager, lists, name))}
+            for name in manager.served_names()]
 
 
-def _versions(manager: ModelManager, name: str) -> list[dict[str, Any]]:
-    labels = manager.labels(name)
+def _statuses(manager: ModelManager, lists: ModelLists, name: str) -> Sequence[VersionStatus]:
     if not manager.has(name):  # a model of the list whose versions were not looked for yet
         return []
+    try:
+        return merge_statuses(lists.statuses(name))
+    except (Unavailable, DeadlineExceeded):  # of a parent that ends
+        return manager.statuses(name)
+
+
+def merge_statuses(rows_of_workers: Sequence[Sequence[VersionStatus]]) -> list[VersionStatus]:
+    """The states of versions over all workers. A version serves where it serves in each of them."""
+    tables = [{row.version: row for row in rows} for rows in rows_of_workers]
+    versions = sorted({version for table in tables for version in table}, reverse=True)
+    return [min((table.get(version, VersionStatus(version, START, None)) for table in tables),
+                key=lambda row: (row.error is None, row.state == AVAILABLE)) for version in versions]
+
+
+def _versions(labels: Mapping[str, int], rows: Sequence[VersionStatus]) -> list[dict[str, Any]]:
     return [{"version": str(row.version), "state": row.state, "error": "" if row.error is None else str(row.error),
-             "labels": sorted(label for label, version in labels.items() if version == row.version)}
-            for row in manager.statuses(name)]
+             "labels": sorted(label for label, version in labels.items() if version == row.version)} for row in rows]
 
 
-def machine_document(host: Any) -> dict[str, Any]:
-    """Devices and memory of a host. No device is scanned: that may take seconds, and the memory of a GPU."""
+def memory_document(metrics: Metrics) -> dict[str, int | None]:
+    """The memory of all workers together; None for what has no number."""
+    numbers = {field: int(metrics.gauge_sum(MEMORY_GAUGE + field)) for field in MEMORY_FIELDS}
+    return {**numbers, "peak": numbers["peak"] or None, "limit": numbers["limit"] or None}
+
+
+def devices_document(host: Any) -> dict[str, Any]:
+    """Devices of a host. No device is scanned: that may take seconds, and the memory of a GPU."""
     device_types = host.preference()
     scanned = [device_type for device_type in device_types if host.is_scanned(device_type)]
-    stats = host.memory.stats()
     return {
         "devices": [_device(record) for device_type in scanned for record in host.records(device_type)],
-        "unused_device_types": [device_type for device_type in device_types if device_type not in scanned],
-        "memory": {"in_use": stats.in_use, "peak": stats.peak, "arrays": stats.buffers, "limit": host.memory.limit}}
+        "unused_device_types": [device_type for device_type in device_types if device_type not in scanned]}
 
 
 def _device(record: Any) -> dict[str, Any]:
@@ -49,7 +71,7 @@ def _device(record: Any) -> dict[str, Any]:
 
 
 def server_document(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"version": heald.__version__, "batches": bool(options["enable_batching"]),
+    return {"version": heald.__version__, "workers": options["workers"], "batches": bool(options["enable_batching"]),
             "run_threads": options["rest_api_num_threads"], "most_queued": options["max_queued_requests"],
             "most_connections": options["max_connections"], "most_body_bytes": options["max_body_bytes"],
             "grpc_port": options["port"]}

@@ -2,7 +2,7 @@
 
     /                        the page
     /page/FILE               its other files
-    /page/state.json         models and versions, devices, memory
+    /page/state.json         models and versions, memory, of all workers together; devices
     /page/version.json       the signatures of a version: ?name=NAME, and &version=N for another than the highest
 """
 
@@ -19,9 +19,11 @@ from urllib.parse import parse_qs
 from heald.errors import InvalidArgument, NotFound
 
 from ..http.messages import Request, Response, error_response
+from ..metrics import Metrics
+from ..models.model_lists import ModelLists
 from ..models.model_manager import ModelManager
 from ..models.version_folders import is_version
-from .documents import machine_document, models_document, server_document, version_document
+from .documents import devices_document, memory_document, models_document, server_document, version_document
 from .page_files import INDEX, SAFETY_HEADERS, page_files
 
 FOLDER = "/page/"
@@ -34,11 +36,18 @@ def open_paths() -> frozenset[str]:
 
 
 class PageApi:
-    """`host`: of the models' runtime. `conversions`: the threads that read files of labels."""
+    """`host`: of the models' runtime. `conversions`: the threads that read files of labels.
 
-    def __init__(self, manager: ModelManager, host: Any, options: Mapping[str, Any], conversions: Executor) -> None:
+    `metrics`, `lists`: of all workers. `start`: of the server, on the clock of `time.monotonic`.
+    """
+
+    def __init__(
+        self, manager: ModelManager, host: Any, options: Mapping[str, Any], conversions: Executor, metrics: Metrics,
+        lists: ModelLists, start: float,
+    ) -> None:
         self._manager, self._host, self._conversions = manager, host, conversions
-        self._server, self._start = server_document(options), monotonic()
+        self._metrics, self._lists = metrics, lists
+        self._server, self._start = server_document(options), start
 
     async def __call__(self, request: Request) -> Response:
         path, _, query = request.target.partition("?")
@@ -47,7 +56,7 @@ class PageApi:
             return refusal._replace(status=405, headers=((b"allow", b"GET, HEAD"),))
         name = path.removeprefix(FOLDER) if path != "/" else INDEX
         if name == "state.json":
-            return _document(self._state())
+            return _document(await asyncio.to_thread(self._state))
         if name == "version.json":
             return _document(await asyncio.get_running_loop().run_in_executor(
                 self._conversions, self._version, query))
@@ -55,7 +64,8 @@ class PageApi:
 
     def _state(self) -> dict[str, Any]:
         return {"server": {**self._server, "seconds": round(monotonic() - self._start)},
-                "models": models_document(self._manager), **machine_document(self._host)}
+                "models": models_document(self._manager, self._lists), "memory": memory_document(self._metrics),
+                **devices_document(self._host)}
 
     def _version(self, query: str) -> dict[str, Any]:
         values = parse_qs(query, keep_blank_values=True)

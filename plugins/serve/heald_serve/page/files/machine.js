@@ -65,6 +65,7 @@ function deviceItem(device) {
 
 function serverParts(server) {
   const rows = [["heald", server.version], ["up for", durationText(server.seconds)],
+    ...(server.workers > 1 ? [["workers", `${server.workers}, each with the limits below`]] : []),
     ["runs at a time", server.run_threads], ["requests that may wait", server.most_queued],
     ["connections", `at most ${server.most_connections.toLocaleString("en")}`],
     ["body of a request", `at most ${bytesText(server.most_body_bytes)}`],
