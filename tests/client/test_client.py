@@ -169,6 +169,7 @@ def test_coroutines_have_the_same_client(server):
         async with connect_async(address_of(server, kind), **options) as client:
             outputs = await asyncio.gather(*(client.predict("F", {"x": np.float32([at])}) for at in range(8)))
             assert await client.is_ready("F", timeout=30)
+            assert [*(await client.describe("S", version=1)).outputs] == ["c"]
             return [output["y"].tolist() for output in outputs]
 
     for kind in PROTOCOLS:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from threading import Event
 
 import numpy as np
 import pytest
-from harness.serve_grpc import Caller, arrays_of, fault
+from harness.serve_grpc import PREDICTION, Caller, arrays_of, fault
 from harness.serve_models import echo
 from heald_serve.grpc.grpc_server import IDLE_SECONDS, connection_arguments
+from heald_serve.grpc.tensors import write_tensor
+from heald_serve.messages import message_class
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 ONE = {"x": np.float32([1])}
@@ -98,6 +101,28 @@ def test_arguments_of_the_command_line_count_before_those_of_the_server(ports, o
     port = ports(max_connections=100, grpc_channel_arguments="grpc.max_allowed_incoming_connections=1")
     opened += [dial(port) for _ in range(2)]
     assert [is_taken(connection) for connection in opened] == [True, False]
+
+
+def test_a_caller_whose_connection_ends_ends_its_run(start):
+    begun, cancelled = Event(), Event()
+    (name, model), = echo(x="float32").items()
+
+    def call(inputs, options):
+        options.cancel.on_cancel(cancelled.set)
+        begun.set()
+        assert cancelled.wait(30)
+        return inputs
+
+    server, _ = start({"F": {name: model._replace(call=call)}}, grpc_port=0)
+    caller = Caller(server.grpc_server.port)
+    request = message_class("PredictRequest")()
+    request.model_spec.name = "F"
+    write_tensor(request.inputs["x"], np.float32([1]))
+    future = caller.stub(PREDICTION, "Predict").future(request)
+    assert begun.wait(30)
+    caller.close()
+    assert cancelled.wait(30)
+    assert future.code() is not None
 
 
 def test_idle_and_dead_connections_have_an_end():

@@ -221,7 +221,10 @@ def test_a_run_that_takes_too_long_is_ended(start):
     assert (answer.status, "0.05 s" in answer.error) == (504, True)
 
 
-def test_a_client_that_disconnects_ends_its_run(start):
+@pytest.mark.parametrize(("path", "body"), [
+    ("/v1/models/F:predict", {"inputs": 1}),
+    ("/v2/models/F/infer", {"inputs": [{"name": "x", "datatype": "FP32", "shape": [], "data": [1]}]})])
+def test_a_client_that_disconnects_ends_its_run(start, path, body):
     begun, cancelled = Event(), Event()
     models = {"F": signature(infos(x="float32"), infos(y="float32"), lambda x: x)}
     (model,) = models["F"].values()
@@ -235,7 +238,7 @@ def test_a_client_that_disconnects_ends_its_run(start):
     models["F"] = {"serving_default": model._replace(call=call)}
     server, _ = start(models)
     leaving = Client(server.port)
-    leaving.connection.request("POST", "/v1/models/F:predict", '{"inputs": 1}')
+    leaving.connection.request("POST", path, json.dumps(body))
     assert begun.wait(30)
     leaving.close()
     assert cancelled.wait(30)

@@ -113,6 +113,10 @@ class AsyncClient:
         """As `Client.predict`."""
         return await self._run(partial(self._client.predict, model, inputs, **options))
 
+    async def describe(self, model: str, **options: Any) -> SignatureSpec:
+        """As `Client.describe`."""
+        return await self._run(partial(self._client.describe, model, **options))
+
     async def is_ready(self, model: str, *, timeout: float | None = DEFAULT_SECONDS) -> bool:
         """As `Client.is_ready`."""
         return await self._run(partial(self._client.is_ready, model, timeout=timeout))
