@@ -1,4 +1,4 @@
-"""Requests that are answered on the event loop, and those that are refused there."""
+"""Requests that are answered on the event loop, and requests that are refused there."""
 
 import asyncio
 import threading

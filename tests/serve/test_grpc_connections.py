@@ -1,4 +1,4 @@
-"""Connections to the port of gRPC: their number, and those that never speak."""
+"""Connections to the port of gRPC: their number, their silence, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page at /: its files, its policy, who may read what, and its documents."""
+"""The page at /: its files, its policy, its readers, and its documents."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ def test_several_beats_fit_into_the_longest_silence():
 
 @pytest.fixture
 def beating(files):
-    """A server in this process whose loops beat, as those of a worker; a model of it waits for the gate."""
+    """A server in this process whose loops beat as in a worker; a model of it waits for the gate."""
     begun, gate = Event(), Event()
 
     def run(x):
