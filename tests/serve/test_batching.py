@@ -238,3 +238,15 @@ def test_batching_joins_requests_over_http(start):
     assert answers == [{"predictions": [1.0]}] * 3
     assert shapes == [(3,)]
     assert "heald_serve_batching_session_wrapped_run_count 1" in client.ask("GET", "/metrics").body.decode()
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1, 1), (3, 4), (5, 8), (33, 64), (64, 64), (65, 65), (90, 90)])
+def test_a_small_batch_is_filled_up_to_a_power_of_two(model, batcher_of, rows, size):
+    batcher = batcher_of(max_batch_size=100, batch_timeout_micros=0)
+    assert batcher.submit(model.ask(rows, 2)).result(30)["y"].shape == (rows, 2)
+    assert model.shapes == [(size, 2)]
+
+
+def test_a_batch_is_filled_up_to_the_largest_size_at_most(model, batcher_of):
+    assert batcher_of(max_batch_size=6, batch_timeout_micros=0).submit(model.ask(5, 2)).result(30)
+    assert model.shapes == [(6, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -185,3 +186,43 @@ def test_deadlines_act_in_order_and_dropped_ones_do_not():
 def test_inputs_of_another_type_are_refused_in_the_words_of_the_protocol(predictor, wanted, array, text):
     with pytest.raises(InvalidArgument, match=f"Expects input x {text}"):
         predictor.submit(prediction_of(echo(x=wanted), {"x": array}))
+
+
+class Bursts:
+    """A batching that ends its requests together."""
+
+    def __init__(self):
+        self.futures = []
+
+    def submit(self, prediction):
+        self.futures.append(Future())
+        return self.futures[-1]
+
+    def end(self):
+        futures, self.futures = self.futures, []
+        for future in futures:
+            future.set_result({})
+
+
+def test_requests_that_end_together_share_the_time_of_their_batch(clock):
+    bursts = Bursts()
+    predictor = Predictor(1, 64, queue_seconds=0.5, batching_of=lambda _: bursts)
+    model = echo(x="float32")
+    try:
+        for _ in range(8):
+            for _ in range(16):
+                predictor.submit(prediction_of(model, ONE))
+            clock[0] += 0.03
+            bursts.end()
+        for _ in range(100):  # the time of a request is 2 ms
+            predictor.submit(prediction_of(model, ONE))
+        for _ in range(1000):
+            if predictor.is_full():
+                break
+            predictor.submit(prediction_of(model, ONE))
+        with pytest.raises(Unavailable, match="run or wait already"):
+            predictor.submit(prediction_of(model, ONE))
+        bursts.end()
+        assert not predictor.is_full()
+    finally:
+        predictor.close()

@@ -9,6 +9,7 @@ from time import monotonic
 import heald
 from heald.errors import DeadlineExceeded
 
+from .later import value_of
 from .predict import Arrays, Prediction, Predictor
 
 
@@ -19,11 +20,14 @@ async def outputs_of(
     """The outputs of a prediction. A cancelled coroutine, a deadline and a client that is gone cancel the run.
 
     `on_disconnect`: the functions that are called when the client is gone. Raises the errors of `Predictor.submit`, and
-    DeadlineExceeded with the text `late`. A brief run is done here, without limits.
+    DeadlineExceeded with the text `late`. A brief run is done here, without limits, alone or in a batch.
     """
     outputs = predictor.run_briefly(prediction)
     if outputs is not None:
         return outputs
+    later = predictor.join_turn(prediction)
+    if later is not None:
+        return await value_of(later)
     token = heald.CancelToken()
     future = predictor.submit(prediction._replace(cancel=token))
     callbacks = [] if on_disconnect is None else on_disconnect

@@ -8,13 +8,15 @@ without their first dimension. Another kind has a batch of its own, so no reques
 A batch closes when it is full, and when its first request has waited `batch_timeout_micros`. Threads take the batches
 in that order. A request that is past its deadline, or cancelled, gets its error at once and leaves its place; the
 others of its batch go on. Only a batch that all have left is cancelled.
+
+Requests of a small model join in the event loop of their front instead (`turn_batches`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from time import monotonic
@@ -24,12 +26,14 @@ import heald
 import numpy as np
 from heald.errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, Unavailable, typed_error
 
+from .batch_rows import Key, key_of, row_count, split_inputs, split_outputs
+from .batch_runs import BatchRuns
 from .batching_parameters import FILE_OF_VERSION, BatchingParameters, read_batching_parameters
 from .deadlines import Deadlines
+from .later import Later
 from .metrics import Metrics
 from .predict import Arrays, Prediction
-
-Key = tuple[Any, ...]
+from .turn_batches import TurnBatches
 
 
 class _Task(NamedTuple):
@@ -70,11 +74,12 @@ class Batcher:
     """The batches of one set of parameters, and their threads. Any thread may call."""
 
     def __init__(self, parameters: BatchingParameters, metrics: Metrics) -> None:
-        self._parameters, self._metrics = parameters, metrics
-        self._most_rows = (parameters.max_execution_batch_size if parameters.enable_large_batch_splitting
-                           else parameters.max_batch_size)
+        self._parameters, self._runs = parameters, BatchRuns(parameters, metrics)
+        self._most_rows = self._runs.most_rows
+        self._of_thread = threading.local()  # the batches of an event loop
         self._open: dict[Key, _Batch] = {}
         self._closed: deque[_Batch] = deque()
+        self._functions: deque[Callable[[], object]] = deque()
         self._changed = threading.Condition()
         self._is_ended = False
         self._deadlines = Deadlines(f"{parameters.thread_pool_name}-deadlines")
@@ -83,19 +88,53 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
+    def runs_alone(self, prediction: Prediction) -> bool:
+        """True where a request is to run at once: it is alone in its turn of the calling event loop."""
+        rows = row_count(prediction.inputs)
+        return (0 < rows <= self._parameters.max_batch_size and self._runs.size_of(rows) == rows
+                and self._turn_batches().count_request())
+
+    def record_alone(self, prediction: Prediction) -> None:
+        """Record the run of such a request."""
+        rows = row_count(prediction.inputs)
+        self._runs.record_requests([rows], [0.0])
+        self._runs.record_run(rows, rows)
+
+    def join_turn(self, prediction: Prediction) -> Later[Arrays] | None:
+        """The outputs by a batch of the calling event loop; None for a request that may not be brief."""
+        times = prediction.signature.times
+        if times is None or not times.has_brief or self._parameters.pad_variable_length_inputs or self._is_ended:
+            return None
+        return self._turn_batches().join(prediction, row_count(prediction.inputs))
+
+    def _turn_batches(self) -> TurnBatches:
+        """Those of the calling event loop."""
+        turn_batches: TurnBatches | None = getattr(self._of_thread, "turn_batches", None)
+        if turn_batches is None or turn_batches.loop.is_closed():
+            turn_batches = self._of_thread.turn_batches = TurnBatches(self._runs, self._run_in_thread)
+        return turn_batches
+
+    def _run_in_thread(self, function: Callable[[], object]) -> None:
+        """Call a function in a thread of the batches. Raises Unavailable."""
+        with self._changed:
+            if self._is_ended:
+                raise Unavailable("the server is ending")
+            self._functions.append(function)
+            self._changed.notify()
+
     def submit(self, prediction: Prediction) -> Future[Arrays]:
         """The future of the outputs for this request's rows.
 
         Raises InvalidArgument for inputs without a common first dimension, and for too many rows; Unavailable for a
         full queue.
         """
-        rows = _row_count(prediction.inputs)
+        rows = row_count(prediction.inputs)
         most_rows = self._parameters.max_batch_size
         if rows > most_rows:
             raise InvalidArgument(f"Task size {rows} is larger than maximum input batch size {most_rows}")
         future: Future[Arrays] = Future()
         future.set_running_or_notify_cancel()
-        parts = _split(prediction.inputs, rows, self._most_rows)
+        parts = split_inputs(prediction.inputs, rows, self._most_rows)
         futures: list[Future[Arrays]] = [future] if len(parts) == 1 else [Future() for _ in parts]
         now = monotonic()
         with self._changed:
@@ -109,11 +148,10 @@ class Batcher:
             self._changed.notify_all()
         if len(parts) > 1:
             _Joined(futures, future)
-        self._metrics.input_batch_size.add(amount=rows)
         return future
 
     def _key(self, task: _Task) -> Key:
-        return _key_of(task, pads=self._parameters.pad_variable_length_inputs)
+        return key_of(task.prediction, pads=self._parameters.pad_variable_length_inputs)
 
     def _check_room(self, tasks: Sequence[_Task]) -> None:
         """Raises Unavailable when more batches would wait than may."""
@@ -160,15 +198,20 @@ class Batcher:
 
     def _work(self) -> None:
         while True:
-            batch = self._next_batch()
-            if batch is None:
+            work = self._next_work()
+            if work is None:
                 return
-            self._run(batch)
+            if isinstance(work, _Batch):
+                self._run(work)
+            else:
+                work()
 
-    def _next_batch(self) -> _Batch | None:
-        """Wait for a batch that is closed or too old. Returns None at the end."""
+    def _next_work(self) -> _Batch | Callable[[], object] | None:
+        """Wait for a function, or a batch that is closed or too old. Returns None at the end."""
         with self._changed:
             while not self._is_ended:
+                if self._functions:
+                    return self._functions.popleft()
                 if self._closed:
                     return self._closed.popleft()
                 oldest = next(iter(self._open.values()), None)  # batches are opened in the order of time
@@ -187,33 +230,23 @@ class Batcher:
         tasks = [task for task in batch.tasks if not task.future.done()]
         if not tasks:
             return
-        for task in tasks:
-            self._metrics.batching_latency.add(self._parameters.thread_pool_name, amount=1e6 * (now - task.arrival))
+        rows = [task.rows for task in tasks]
+        self._runs.record_requests(rows, [now - task.arrival for task in tasks])
         try:
-            outputs = self._outputs(tasks, batch)
-            parts = _split_outputs(outputs, [task.rows for task in tasks])
+            inputs = self._runs.join([task.inputs for task in tasks], sum(rows))
+            parts = split_outputs(self._runs.run(tasks[0].prediction.signature, inputs, sum(rows),
+                                                 heald.RunOptions(cancel=batch.token)), rows)
         except HealdError as error:
             _fail(tasks, error)
         except Exception as error:  # noqa: BLE001 - the requests get it, and the thread goes on
             _fail(tasks, typed_error(error))
         else:
+            times = tasks[0].prediction.signature.times
+            if times is not None:
+                times.join_rows(inputs)
             for task, part in zip(tasks, parts, strict=True):
                 with suppress(InvalidStateError):  # its deadline has passed
                     task.future.set_result(part)
-
-    def _outputs(self, tasks: Sequence[_Task], batch: _Batch) -> Arrays:
-        rows = sum(task.rows for task in tasks)
-        size = next((size for size in self._parameters.allowed_batch_sizes if size >= rows), rows)
-        self._metrics.batch_runs.add()
-        self._metrics.processed_batch_size.add(amount=size)
-        self._metrics.padding_size.add(str(size), amount=size - rows)
-        inputs = join_inputs([task.inputs for task in tasks], size - rows)
-        outputs = tasks[0].prediction.signature.call(inputs, heald.RunOptions(cancel=batch.token))
-        for name, array in outputs.items():
-            if np.ndim(array) == 0 or len(array) != size:
-                raise InvalidArgument(f"Batched output tensor's 0th dimension does not equal the sum of the 0th "
-                                      f"dimension sizes of the input tensors: output '{name}' of {np.shape(array)}")
-        return outputs
 
     def close(self) -> None:
         """End the threads after their batches. Requests that wait get Unavailable."""
@@ -222,7 +255,11 @@ class Batcher:
             left = [*self._closed, *self._open.values()]
             self._closed.clear()
             self._open.clear()
+            functions = [*self._functions]
+            self._functions.clear()
             self._changed.notify_all()
+        for function in functions:
+            function()
         for batch in left:
             _fail(batch.tasks, Unavailable("the server is ending"))
         for thread in self._threads:
@@ -262,57 +299,6 @@ def _leave(task: _Task, error: HealdError) -> None:
 def _fail(tasks: Sequence[_Task], error: HealdError) -> None:
     for task in tasks:
         _leave(task, error)
-
-
-def _row_count(inputs: Arrays) -> int:
-    """The common first dimension. Raises InvalidArgument."""
-    sizes = {len(array) if np.ndim(array) else None for array in inputs.values()}
-    if len(sizes) != 1 or None in sizes:
-        raise InvalidArgument("Batching session Run() input tensors must have equal 0th-dimension size")
-    (size,) = sizes
-    assert size is not None
-    return size
-
-
-def _split(inputs: Arrays, rows: int, most_rows: int) -> list[tuple[Arrays, int]]:
-    """The parts of a request of at most so many rows each."""
-    if rows <= most_rows:
-        return [(inputs, rows)]
-    return [({name: array[at : at + most_rows] for name, array in inputs.items()}, min(most_rows, rows - at))
-            for at in range(0, rows, most_rows)]
-
-
-def _key_of(task: _Task, *, pads: bool) -> Key:
-    shapes = tuple((name, array.dtype.str, array.ndim if pads else array.shape[1:])
-                   for name, array in task.inputs.items())
-    return (id(task.prediction.lease.signatures), task.prediction.signature.name, *sorted(shapes))
-
-
-def join_inputs(parts: Sequence[Arrays], filling: int) -> Arrays:
-    """The inputs of a batch. Shorter rows are padded with their first value; `filling` rows repeat the last."""
-    joined = {name: np.concatenate(_pad_rows([np.asarray(part[name]) for part in parts])) for name in parts[0]}
-    if not filling:
-        return joined
-    return {name: np.concatenate([array, np.repeat(array[-1:], filling, axis=0)]) for name, array in joined.items()}
-
-
-def _pad_rows(arrays: Sequence[Any]) -> Sequence[Any]:
-    shapes = {array.shape[1:] for array in arrays}
-    if len(shapes) == 1:
-        return arrays
-    largest = tuple(map(max, zip(*shapes, strict=True)))
-    padded = []
-    for array in arrays:
-        padded_array = np.full((len(array), *largest), array.reshape(-1)[0] if array.size else 0, array.dtype)
-        padded_array[(slice(None), *(slice(size) for size in array.shape[1:]))] = array
-        padded.append(padded_array)
-    return padded
-
-
-def _split_outputs(outputs: Arrays, rows: Sequence[int]) -> list[Arrays]:
-    ends = np.cumsum(rows).tolist()
-    return [{name: array[end - count : end] for name, array in outputs.items()}
-            for end, count in zip(ends, rows, strict=True)]
 
 
 class Batchers:

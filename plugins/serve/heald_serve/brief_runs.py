@@ -9,6 +9,9 @@ interpreter. A small model needs less. So a front's event loop runs a signature 
 
 A shape collects points: one for a brief run, and less SLOW_POINTS for a slower one, such as one in which Python's
 garbage collector ran. A run of LONG_SECONDS takes them all, and doubles the points that the shape needs from then on.
+
+Requests may join in a batch on the loop once a batch of their kind was brief: of the same inputs without their first
+dimension, the rows. `joined_rows` tells how many.
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from .joined_rows import JoinedRows
+
 BRIEF_SECONDS = 400e-6
 LONG_SECONDS = 20e-3
 FIRST_NEED, MOST_NEED = 8, 1 << 20  # points
 SLOW_POINTS = 8
 SPARE_POINTS = 64  # that a shape may have above its need
 MOST_KINDS = 256  # of inputs; strangers choose shapes
+LARGEST_BRIEF_BYTES = 64 << 10  # of outputs; larger ones take long to write
 LARGEST_TEXT_BYTES = 64 << 10
 _LOOPS = frozenset({"While", "StatelessWhile", "For", "Enter", "NextIteration", "PyFunc", "EagerPyFunc",
                     "PyFuncStateless", "MapDefun"})
@@ -44,6 +50,7 @@ class RunTimes:
 
     def __init__(self) -> None:
         self._records: dict[Any, _Record] = {}
+        self._joined: dict[Any, JoinedRows] = {}  # by the kind of the rows
         self.has_brief = False  # True once a shape was brief
 
     def __len__(self) -> int:
@@ -54,6 +61,21 @@ class RunTimes:
         """True where a run of these inputs is expected to be brief."""
         record = self._records.get(_kind_of(inputs))
         return record is not None and record.points >= record.need
+
+    def joined_rows(self, inputs: Mapping[str, Any]) -> JoinedRows | None:
+        """The rows like these that join in brief runs; None where none do."""
+        return self._joined.get(_row_kind_of(inputs))
+
+    def join_rows(self, inputs: Mapping[str, Any]) -> None:
+        """Let rows like those of a batch join, if it has proven to be brief."""
+        if self.are_brief(inputs):
+            if len(self._joined) >= MOST_KINDS:
+                self._joined.clear()
+            self._joined.setdefault(_row_kind_of(inputs), JoinedRows())
+
+    def part_rows(self, inputs: Mapping[str, Any]) -> None:
+        """Let rows like these no longer join."""
+        self._joined.pop(_row_kind_of(inputs), None)
 
     def add(self, inputs: Mapping[str, Any], seconds: float) -> None:
         """Record the CPU time of a run. The first run of a shape links, and gives no points."""
@@ -74,6 +96,11 @@ class RunTimes:
 
 def _kind_of(inputs: Mapping[str, Any]) -> Any:
     return tuple([array.shape if array.dtype != object else (array.shape, _text_size(array))
+                  for array in inputs.values()])
+
+
+def _row_kind_of(inputs: Mapping[str, Any]) -> Any:
+    return tuple([array.shape[1:] if array.dtype != object else (array.shape[1:], _text_size(array[:1]))
                   for array in inputs.values()])
 
 

@@ -67,6 +67,17 @@ class Metric:
             if self.limits:
                 numbers[2 + bisect_left(self.limits, amount)] += 1
 
+    def add_all(self, *label_values: str, amounts: Sequence[float]) -> None:
+        """Record these amounts in a histogram."""
+        with self._lock:
+            numbers = self._cells.get(label_values)
+            if numbers is None:
+                numbers = self._cells.setdefault(label_values, self._zeros(label_values))
+            numbers[0] += len(amounts)
+            numbers[1] += sum(amounts)
+            for amount in amounts:
+                numbers[2 + bisect_left(self.limits, amount)] += 1
+
     def _zeros(self, label_values: tuple[str, ...]) -> MutableSequence[float]:
         count = 2 + (len(self.limits) + 1 if self.limits else 0)
         return [0.0] * count if self._shared is None else self._shared.make(self.name, label_values, count)

@@ -5,14 +5,16 @@ model. Each request has a deadline and a token. A request that is past its deadl
 that runs is ended by its RunOptions.
 
 Beyond the threads only so many requests wait: those that the runs of `queue_seconds` take, and `most_queued` at most.
-Further ones are refused. The time between the ends of runs, while requests wait, says how many that are.
+Further ones are refused. The time between the ends of runs, while requests wait, says how many that are. Batched
+requests wait in their batches, and have the bound of time alone.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from math import inf
 from time import monotonic, perf_counter, thread_time
 from typing import Any, NamedTuple, Protocol
@@ -27,13 +29,14 @@ from heald.errors import (
     typed_error,
 )
 
-from .brief_runs import BRIEF_SECONDS
+from .brief_runs import BRIEF_SECONDS, LARGEST_BRIEF_BYTES
+from .later import Later
 from .models.servable import Lease
 from .models.served_model import ServedSignature, check_inputs, has_types
 
 Arrays = Mapping[str, Any]
 AVERAGED_RUNS = 16  # of the mean time between the ends of runs
-LARGEST_BRIEF_BYTES = 64 << 10  # of outputs; larger ones take long to write
+MEASURED_SECONDS, FIRST_SECONDS = 0.01, 1.0  # between two measurements; before the first one
 
 
 class Prediction(NamedTuple):
@@ -66,6 +69,15 @@ class Batching(Protocol):
     def submit(self, prediction: Prediction) -> Future[Arrays]:
         """The future of the outputs."""
 
+    def runs_alone(self, prediction: Prediction) -> bool:
+        """True where a request is to run at once in the calling event loop, without a batch."""
+
+    def record_alone(self, prediction: Prediction) -> None:
+        """Record the run of such a request."""
+
+    def join_turn(self, prediction: Prediction) -> Later[Arrays] | None:
+        """The outputs by a batch of the calling event loop, or None."""
+
     def close(self) -> None:
         """End the threads; requests that wait are Unavailable."""
 
@@ -86,11 +98,14 @@ class Predictor:
     ) -> None:
         self._threads, self._most_pending, self._queue_seconds = threads, threads + most_queued, queue_seconds
         self._limit = self._most_pending  # of pending predictions, by the measured time
+        self._batched_limit = inf  # the same for batched ones, whose number the batches' queue bounds
+        self._busy_seconds, self._ends = 0.0, 0  # since the last measurement
         self._interval: float | None = None  # seconds between the ends of runs
         self._last_end = 0.0
         self._batching_of, self._on_run = batching_of, on_run
         self._executor = ThreadPoolExecutor(threads, "heald-serve-run")
         self._pending = 0
+        self._admitted = 0  # requests between the conversion of their bodies and their answers
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -106,12 +121,11 @@ class Predictor:
         The future raises the errors of the run, DeadlineExceeded and Cancelled.
         """
         check_inputs(prediction.signature, prediction.inputs)
-        batching = None if self._batching_of is None else self._batching_of(prediction)
+        batching = self._batching(prediction)
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the server is ending")
-            if batching is None:
-                self._check_pending()
+            self._check_limit(self._pending, self._limit if batching is None else self._batched_limit)
             if not self._pending:
                 self._last_end = perf_counter()
             self._pending += 1
@@ -126,19 +140,20 @@ class Predictor:
 
     def may_be_brief(self, lease: Lease) -> bool:
         """True where a run of this version may be one for the caller's thread."""
-        if self._batching_of is not None or self._is_closed:
-            return False
-        return any(signature.times is not None and signature.times.has_brief for signature in
-                   lease.signatures.values())
+        return not self._is_closed and any(signature.times is not None and signature.times.has_brief
+                                           for signature in lease.signatures.values())
 
     def run_briefly(self, prediction: Prediction) -> Arrays | None:
         """The outputs, by a run in the caller's thread, without limits; None for a run that may take longer than a
-        hand-over to a thread, and for inputs that do not fit. Raises the errors of the run."""
+        hand-over to a thread, for one that joins a batch, and for inputs that do not fit. Raises the errors of the run.
+        """
         times = prediction.signature.times
-        if (times is None or self._batching_of is not None or self._is_closed
+        if (times is None or not times.has_brief or self._is_closed
                 or prediction.inputs.keys() != prediction.signature.inputs.keys()
-                or not times.are_brief(prediction.inputs)
                 or not has_types(prediction.signature, prediction.inputs)):
+            return None
+        batching = self._batching(prediction)
+        if (batching is not None and not batching.runs_alone(prediction)) or not times.are_brief(prediction.inputs):
             return None
         start, cpu = perf_counter(), thread_time()
         outputs = run(prediction, is_limited=False)
@@ -146,13 +161,46 @@ class Predictor:
         busy = seconds if seconds <= BRIEF_SECONDS else thread_time() - cpu  # the system may stop a thread for long
         times.add(prediction.inputs, busy if _size(outputs) <= LARGEST_BRIEF_BYTES else inf)
         self._on_run(prediction.lease.name, seconds)
+        if batching is not None:
+            batching.record_alone(prediction)
         return outputs
+
+    def join_turn(self, prediction: Prediction) -> Later[Arrays] | None:
+        """The outputs by a batch of the calling event loop, without limits. None where nothing is batched, for a run
+        that may take longer, and for inputs that do not fit. Raises InvalidArgument for inputs without rows."""
+        if (self._batching_of is None or self._is_closed
+                or prediction.inputs.keys() != prediction.signature.inputs.keys()
+                or not has_types(prediction.signature, prediction.inputs)):
+            return None
+        batching = self._batching(prediction)
+        return None if batching is None else batching.join_turn(prediction)
+
+    def _batching(self, prediction: Prediction) -> Batching | None:
+        return None if self._batching_of is None else self._batching_of(prediction)
 
     def check_room(self) -> None:
         """Raises Unavailable when a request would be refused. A front asks before it reads a body: in an overload most
         requests are refused, and each refusal takes time from the others."""
-        if self._batching_of is None:
-            self._check_pending()
+        self._check_limit(max(self._pending, self._admitted), self._front_limit())
+
+    @contextmanager
+    def admission(self) -> Iterator[None]:
+        """A place for a request from the conversion of its body to its answer. Raises Unavailable.
+
+        Without it many requests would wait for their conversions, and be refused after them.
+        """
+        with self._lock:
+            self._check_limit(self._admitted, self._front_limit())
+            self._admitted += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._admitted -= 1
+
+    def _front_limit(self) -> float:
+        """The limit before a request is read: it may be a batched one."""
+        return self._limit if self._batching_of is None else self._batched_limit
 
     @property
     def most_pending(self) -> int:
@@ -160,11 +208,11 @@ class Predictor:
 
     def is_full(self) -> bool:
         """True while a request would be refused."""
-        return self._batching_of is None and self._pending >= self._limit
+        return max(self._pending, self._admitted) >= self._front_limit()
 
-    def _check_pending(self) -> None:
-        if self._pending >= self._limit:
-            raise Unavailable(f"{self._pending} requests run or wait already", hint="try again later")
+    def _check_limit(self, requests: int, limit: float) -> None:
+        if requests >= limit:
+            raise Unavailable(f"{requests} requests run or wait already", hint="try again later")
 
     def _batch(self, batching: Batching, prediction: Prediction) -> Future[Arrays]:
         start = perf_counter()
@@ -175,16 +223,24 @@ class Predictor:
     def _forget(self) -> None:
         with self._lock:
             self._pending -= 1
-            self._measure_end(perf_counter())
+            self._ends += 1
+            now = perf_counter()
+            self._busy_seconds += now - self._last_end
+            self._last_end = now
+            is_first = self._interval is None and self._ends < AVERAGED_RUNS  # it may be one of a batch, or linked
+            if self._busy_seconds >= (FIRST_SECONDS if is_first else MEASURED_SECONDS):
+                self._measure_ends()
 
-    def _measure_end(self, now: float) -> None:
-        """Adapt the limit to the time since the last end, a part of the mean."""
-        interval, self._last_end = now - self._last_end, now
+    def _measure_ends(self) -> None:
+        """Adapt the limits to the mean time between ends. The ends of a batch come together: they count as one step."""
+        interval, weight = self._busy_seconds / self._ends, min(self._ends / AVERAGED_RUNS, 1.0)
+        self._busy_seconds, self._ends = 0.0, 0
         self._interval = interval if self._interval is None else (
-            self._interval + (interval - self._interval) / AVERAGED_RUNS)
+            self._interval + (interval - self._interval) * weight)
         if self._queue_seconds is not None:
-            waiting = int(min(self._queue_seconds / max(self._interval, 1e-9), self._most_pending))
-            self._limit = min(self._most_pending, self._threads + waiting)
+            waiting = self._queue_seconds / max(self._interval, 1e-9)
+            self._limit = min(self._most_pending, self._threads + int(min(waiting, self._most_pending)))
+            self._batched_limit = self._threads + waiting
 
     def _run(self, prediction: Prediction) -> Arrays:
         start, times = perf_counter(), prediction.signature.times

@@ -1,8 +1,8 @@
 """From bytes to a method of a service and back: guards, the budget of memory, parsing, errors.
 
-The event loop of the calls parses small messages; a thread has the large ones. The bytes of a message are counted in
-the budget of heald's programs until the call ends. A caller that cancels, or whose deadline passes, has its handler
-cancelled by gRPC; the method then cancels its run.
+Messages of runs are read once there is room (`message_reading`). The event loop of the calls parses small ones; a
+thread has the large ones. The bytes of a message are counted in the budget of heald's programs until the call ends. A
+caller that cancels, or whose deadline passes, has its handler cancelled by gRPC; the method then cancels its run.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 from google.protobuf.message import DecodeError
 from heald.errors import HealdError, InvalidArgument, typed_error
 
 from ..http.guards import Guards
+from ..later import Later, value_of
 from ..messages import message_class
+from .message_reading import READING_BYTES, MessageReader
 from .services import INFERENCE, SERVICES, SERVING, Signature
 
 LONGEST_ERROR_BYTES = 1024
@@ -45,24 +47,45 @@ class RpcCall(NamedTuple):
 
 
 Method = Callable[[Any, RpcCall], Any]  # to an awaitable of a message, or an asynchronous iterator of messages
-DirectMethod = Callable[[Any], bytes | None]  # from a small message to its answer; None where `Method` answers it
+DirectMethod = Callable[[Any], bytes | Later[bytes] | None]  # of a small message; None where `Method` answers it
 NO_DIRECT_METHODS: Mapping[str, DirectMethod] = MappingProxyType({})
 
 
-def _have_room() -> None:
-    """A call that runs nothing has always room."""
+class Room(Protocol):
+    """The places of runs."""
+
+    def check_room(self) -> None:
+        """Raises Unavailable while a run would be refused."""
+
+    def admission(self) -> AbstractContextManager[None]:
+        """A place for a run. Raises Unavailable."""
+
+
+class _NoLimit:
+    def check_room(self) -> None:
+        """There is always room."""
+
+    def admission(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+NO_LIMIT = _NoLimit()
 
 
 class CallHandlers:
     """Makes the handlers of services. `memory`: the budget, with `take` and `give_back`.
 
-    `check_room` raises Unavailable while runs would be refused: a call of RUNS is then refused before it is parsed.
+    `room`: the places of runs. A call of RUNS without one is refused before its message is read.
+    `read_seconds`: the time of such a message.
     """
 
     def __init__(
-        self, guards: Guards, memory: Any, conversions: Executor, check_room: Callable[[], None] = _have_room
+        self, guards: Guards, memory: Any, conversions: Executor, room: Room = NO_LIMIT, read_seconds: float = 60.0
     ) -> None:
-        self._guards, self._memory, self._conversions, self._check_room = guards, memory, conversions, check_room
+        self._guards, self._memory, self._conversions, self._room = guards, memory, conversions, room
+        limit = getattr(memory, "limit", None)
+        self._reader = MessageReader(
+            room.check_room, READING_BYTES if limit is None else min(READING_BYTES, limit // 4), read_seconds)
 
     def of_service(
         self, service: str, methods: Mapping[str, Method], direct: Mapping[str, DirectMethod] = NO_DIRECT_METHODS
@@ -80,34 +103,49 @@ class CallHandlers:
             return grpc.stream_stream_rpc_method_handler(self._stream(signature, method, needs_token=needs_token))
         if signature.gives_stream:
             return grpc.unary_stream_rpc_method_handler(self._watch(signature, method, needs_token=needs_token))
-        check_room = self._check_room if signature.request in RUNS else _have_room
-        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, directly, needs_token=needs_token,
-                                                               check_room=check_room))
+        if signature.request in RUNS:
+            return grpc.stream_unary_rpc_method_handler(
+                self._run(signature, method, directly, needs_token=needs_token))
+        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token))
 
-    def _unary(
-        self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool,
-        check_room: Callable[[], None]
-    ) -> Any:
+    def _unary(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
         async def handle(data: bytes, context: Any) -> bytes:
             try:
                 self._check_caller(context, needs_token=needs_token)
-                check_room()
-                if directly is not None and len(data) <= LARGEST_ON_LOOP_BYTES:
-                    direct_answer = directly(parse_request(signature.request, data))
-                    if direct_answer is not None:
-                        return direct_answer
-                with self.counted(data):
-                    call = self._call_of(data, context)
-                    message = await call.convert(len(data), partial(parse_request, signature.request, data))
-                    answer = await method(message, call)
-                    written: bytes = await call.convert(answer.ByteSize(), answer.SerializeToString)
-                    return written
+                return await self._answer(signature, method, data, context)
             except Exception as error:  # noqa: BLE001 - a fault of a method is a status, and the server goes on
                 status = status_of(error)
             await context.abort(*status)
             raise AssertionError("abort raises")
 
         return handle
+
+    def _run(self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool) -> Any:
+        """The handler of a unary call that runs a model. It reads the message itself."""
+        async def handle(_: Any, context: Any) -> bytes:
+            try:
+                self._check_caller(context, needs_token=needs_token)
+                data = await self._reader.read(context)
+                if directly is not None and len(data) <= LARGEST_ON_LOOP_BYTES:
+                    direct_answer = directly(parse_request(signature.request, data))
+                    if direct_answer is not None:
+                        return await value_of(direct_answer) if isinstance(direct_answer, Later) else direct_answer
+                with self._room.admission():
+                    return await self._answer(signature, method, data, context)
+            except Exception as error:  # noqa: BLE001 - a fault of a method is a status, and the server goes on
+                status = status_of(error)
+            await context.abort(*status)
+            raise AssertionError("abort raises")
+
+        return handle
+
+    async def _answer(self, signature: Signature, method: Method, data: bytes, context: Any) -> bytes:
+        with self.counted(data):
+            call = self._call_of(data, context)
+            message = await call.convert(len(data), partial(parse_request, signature.request, data))
+            answer = await method(message, call)
+            written: bytes = await call.convert(answer.ByteSize(), answer.SerializeToString)
+            return written
 
     def _watch(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
         async def handle(data: bytes, context: Any) -> AsyncIterator[bytes]:

@@ -43,14 +43,16 @@ class LoggedHandlers(grpc.GenericRpcHandler):
     def _wrap(self, path: str, handler: Any) -> Any:
         if handler.unary_unary is not None:
             return grpc.unary_unary_rpc_method_handler(self._unary(path, handler.unary_unary))
+        if handler.stream_unary is not None:
+            return grpc.stream_unary_rpc_method_handler(self._unary(path, handler.stream_unary))
         if handler.stream_stream is not None:
             return grpc.stream_stream_rpc_method_handler(self._stream(path, handler.stream_stream))
         return grpc.unary_stream_rpc_method_handler(self._stream(path, handler.unary_stream))
 
-    def _unary(self, path: str, answer: Callable[[bytes, Any], Any]) -> Any:
-        async def answer_logged(data: bytes, context: Any) -> bytes:
+    def _unary(self, path: str, answer: Callable[[Any, Any], Any]) -> Any:
+        async def answer_logged(request: Any, context: Any) -> bytes:
             with self._recorded(path, context):
-                written: bytes = await answer(data, context)
+                written: bytes = await answer(request, context)
                 return written
 
         return answer_logged

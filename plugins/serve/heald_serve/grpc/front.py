@@ -56,7 +56,8 @@ def make_grpc_server(
         services[HEALTH_SERVICE] = Health(manager.is_ready, ending).methods()
     reflection = Reflection([*services, REFLECTION_SERVICE, OLD_REFLECTION_SERVICE]).methods()
     services |= {REFLECTION_SERVICE: reflection, OLD_REFLECTION_SERVICE: reflection}
-    handlers = CallHandlers(Guards(None, settings.token), memory, conversions, predictor.check_room)
+    handlers = CallHandlers(Guards(None, settings.token), memory, conversions, predictor,
+                            options["request_read_timeout_in_ms"] / 1000)
     direct = {PREDICTION_SERVICE: prediction.direct_methods()}
     return GrpcServer([LoggedHandlers(handlers.of_service(name, methods, direct.get(name, NO_DIRECT_METHODS)),
                                       on_answer) for name, methods in services.items()], GrpcSettings(

@@ -18,9 +18,13 @@ from heald.errors import InvalidArgument, Unavailable
 from ..settings import TlsTexts
 
 LARGEST_MESSAGE_BYTES = (1 << 31) - 1
+# The probe of a connection's bandwidth lets each call send megabytes ahead, which no limit counts. Without it a call
+# that is not read yet sends 64 KB.
+BANDWIDTH_PROBE = "grpc.http2.bdp_probe"
 # Calls that this process has not yet taken: gRPC's core refuses more and more of them between these numbers, without a
-# step in Python.
-PENDING_CALLS, FIRST_REFUSED_CALLS, LAST_PENDING_CALLS = "grpc.server.max_pending_requests", 256, 1024
+# step in Python. Its refusals have the code CANCELLED. A refusal in Python has a better code, but costs nearly as much
+# as an answer of a small model, whose time it takes in an overload. Large models never come to these numbers.
+PENDING_CALLS, FIRST_REFUSED_CALLS, LAST_PENDING_CALLS = "grpc.server.max_pending_requests", 512, 1024
 # Connections without a call are ended after IDLE_SECONDS; a client opens another one by itself.
 IDLE_SECONDS, PING_SECONDS, PONG_SECONDS = 1800, 60, 20
 
@@ -151,8 +155,8 @@ class GrpcServer:
         most_bytes = min(self._settings.memory_limit or LARGEST_MESSAGE_BYTES, LARGEST_MESSAGE_BYTES)
         own_arguments = [
             ("grpc.max_receive_message_length", most_bytes), ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", int(self._settings.is_port_shared)), (PENDING_CALLS, FIRST_REFUSED_CALLS),
-            (f"{PENDING_CALLS}_hard_limit", LAST_PENDING_CALLS),
+            ("grpc.so_reuseport", int(self._settings.is_port_shared)), (BANDWIDTH_PROBE, 0),
+            (PENDING_CALLS, FIRST_REFUSED_CALLS), (f"{PENDING_CALLS}_hard_limit", LAST_PENDING_CALLS),
             *connection_arguments(self._settings.most_connections, self._settings.handshake_seconds)]
         # gRPC takes the first of two equal names, and the caller's are to count.
         return [*dict([*own_arguments, *channel_arguments(self._settings.arguments)]).items()]

@@ -12,6 +12,7 @@ from heald.errors import FailedPrecondition, HealdError, InvalidArgument, Unimpl
 
 from ..awaiting import outputs_of
 from ..classify import CLASSIFICATION, INPUTS, REGRESSION, Method, classifications, regressions
+from ..later import Later, convert_later, value_or_raise
 from ..messages import message_class
 from ..metrics import Metrics
 from ..models.model_manager import ModelManager
@@ -66,22 +67,43 @@ class PredictionService:
     def direct_methods(self) -> dict[str, DirectMethod]:
         return {"Predict": self.predict_directly}
 
-    def predict_directly(self, request: Any) -> bytes | None:
+    def predict_directly(self, request: Any) -> bytes | Later[bytes] | None:
         """The answer of a prediction whose run is brief. None for any other request, and for one that fails: `predict`
         answers it."""
         start = perf_counter()
+        lease, joined = None, None
         try:
-            with find_lease(self._manager, request) as lease:
-                name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-                signature = lease.signatures.get(name)
-                if signature is None or request.output_filter or not self._predictor.may_be_brief(lease):
-                    return None
-                outputs = self._predictor.run_briefly(Prediction(lease, signature, read_tensors(request.inputs)))
-                if outputs is None:
-                    return None
-                answer = self._answer_bytes(lease, name, outputs)
+            lease = find_lease(self._manager, request)
+            name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+            signature = lease.signatures.get(name)
+            if signature is None or request.output_filter or not self._predictor.may_be_brief(lease):
+                return None
+            prediction = Prediction(lease, signature, read_tensors(request.inputs))
+            outputs = self._predictor.run_briefly(prediction)
+            if outputs is not None:
+                return self._finish(lease, name, outputs, start)
+            joined = self._predictor.join_turn(prediction)
+            return None if joined is None else self._answer_later(joined, lease, name, start)
         except HealdError:
             return None
+        finally:
+            if lease is not None and joined is None:
+                lease.close()
+
+    def _answer_later(self, joined: Later[Arrays], lease: Lease, name: str, start: float) -> Later[bytes]:
+        """The answer of a prediction in a batch."""
+        def answer(outcome: Arrays | HealdError) -> bytes:
+            with lease:
+                try:
+                    return self._finish(lease, name, value_or_raise(outcome), start)
+                except HealdError as error:
+                    self._counts.add(lease.name, "Predict", GRPC_ENTRY, error.code, perf_counter() - start)
+                    raise
+
+        return convert_later(joined, answer)
+
+    def _finish(self, lease: Lease, name: str, outputs: Arrays, start: float) -> bytes:
+        answer = self._answer_bytes(lease, name, outputs)
         self._counts.add(lease.name, "Predict", GRPC_ENTRY, 0, perf_counter() - start)
         return answer
 

@@ -1,7 +1,8 @@
 """Requests that are answered without a task: a whole POST in one piece of data, for a route that needs no thread.
 
 A task, its events and messages cost more than a small model's run. `DirectAnswers` reads such a request itself. Its
-grammar is narrower than HTTP's: it returns None for anything unusual, and uvicorn's parser reads that as ever.
+grammar is narrower than HTTP's: it returns None for anything unusual, and uvicorn's parser reads that as ever. A
+request that joins a batch has its answer at the end of the loop's turn.
 
 It also sheds load. Requests that wait for this event loop are in the sockets, where no queue counts them. A turn of the
 loop reads all sockets that are ready, so a request waits as long as the turn lasts. A turn that has answered
@@ -18,10 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import NamedTuple
 
+from heald.errors import HealdError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from ..later import Later, convert_later
 from .guards import Guards
-from .messages import Headers, Response, error_body
+from .messages import Headers, Response, error_body, error_response
 
 TURN_SECONDS = 0.05
 LONG_TURN_REQUESTS = 4
@@ -35,7 +38,7 @@ _LENGTH_TEXT = re.compile(rb"0|[1-9][0-9]{0,15}")
 _START = re.compile(rb"POST (/v[12]/models/[\x21-\x7e]+) HTTP/1\.1\r\n")
 _FIELDS = re.compile(rb"(?:[A-Za-z0-9-]+:[\x20-\x7e]*\r\n)+")
 
-DirectRoute = Callable[[str, Headers, bytes], Response | None]
+DirectRoute = Callable[[str, Headers, bytes], Response | Later[Response] | None]
 
 
 class _Head(NamedTuple):
@@ -72,8 +75,10 @@ class DirectAnswers:
         """The heads that are remembered."""
         return len(self._heads)
 
-    def __call__(self, data: bytes, default_headers: Sequence[tuple[bytes, bytes]]) -> bytes | None:
-        """The answer to a request, or None for one that needs a task."""
+    def __call__(
+        self, data: bytes, default_headers: Sequence[tuple[bytes, bytes]]
+    ) -> bytes | Later[bytes] | None:
+        """The answer to a request, now or at the end of the turn. None for a request that needs a task."""
         end = data.find(b"\r\n\r\n", 0, LARGEST_HEAD_BYTES) + 4
         if end < 4 or data[5:8] not in self._routes:
             return None
@@ -89,6 +94,9 @@ class DirectAnswers:
             response = head.route(head.target, head.headers, data[end:])
         except Exception:  # noqa: BLE001 - the ordinary way meets the fault again, and tells it
             return None
+        if isinstance(response, Later):
+            return convert_later(response, lambda outcome: written(
+                error_response(outcome) if isinstance(outcome, HealdError) else outcome, default_headers))
         return None if response is None else written(response, default_headers)
 
     def _head(self, data: bytes) -> _Head | None:

@@ -12,6 +12,7 @@ moment, and what it sends is dropped. One that does not read
 ends. A request is told of the end of its connection by the callbacks in its scope.
 
 A request that `answer_directly` answers never reaches uvicorn: it arrives and is answered while the connection waits.
+Where its answer comes later, further bytes are held until then.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from heald.errors import HealdError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from ..later import Later
 from .direct import DirectAnswers
 
 LINGER_SECONDS = 1.0
@@ -45,6 +48,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._last_direct_answer = 0.0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._is_answering_later = self._ends_after_answer = False
+        self._held = b""  # received before that answer
         self._is_refused = False
         self._is_in_head = True
         self._head_bytes = 0
@@ -71,10 +76,14 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused or self.transport.is_closing():
             return
+        if self._is_answering_later:  # a further request would overtake the answer
+            self._held += data
+            self.transport.pause_reading()
+            return
         if self._answer_directly is not None and self._is_between_requests():
             answer = self._answer_directly(data, self.server_state.default_headers)
             if answer is not None:
-                self._send_directly(answer)
+                self._begin_direct_answer(answer)
                 return
         milestones = self._milestones
         super().data_received(data)
@@ -88,13 +97,39 @@ class LimitedProtocol(HttpToolsProtocol):
         return (self._is_in_head and not self._head_bytes and not self.flow.write_paused
                 and (self.cycle is None or self.cycle.response_complete))
 
-    def _send_directly(self, answer: bytes) -> None:
+    def _begin_direct_answer(self, answer: bytes | Later[bytes]) -> None:
         self._end_reading()
         self.server_state.total_requests += 1
         self._last_direct_answer = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._wait_for_request(self.timeout_keep_alive)
+        if isinstance(answer, Later):
+            self._is_answering_later = True
+            answer.then(self._send_later)
+        else:
+            self.transport.write(answer)
+
+    def _send_later(self, answer: bytes | HealdError) -> None:
+        self._is_answering_later = False
+        if self.transport.is_closing():
+            return
+        if isinstance(answer, HealdError):  # it could not be written
+            self._abort()
+            return
         self.transport.write(answer)
+        if self._ends_after_answer:
+            self.transport.close()
+        elif self._held:
+            data, self._held = self._held, b""
+            self.transport.resume_reading()
+            self.data_received(data)
+
+    def shutdown(self) -> None:
+        """End the connection after the answer that is under way, if any."""
+        if self._is_answering_later:
+            self._ends_after_answer = True
+        else:
+            super().shutdown()
 
     def _wait_for_request(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
@@ -102,8 +137,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """End a connection that has waited for its time. A direct answer leaves the timer alone, so it may be early."""
         seconds = self._last_direct_answer + self.timeout_keep_alive - self.loop.time()
-        if seconds > 0:
-            self._wait_for_request(seconds)
+        if seconds > 0 or self._is_answering_later:
+            self._wait_for_request(seconds if seconds > 0 else LINGER_SECONDS)
         else:
             super().timeout_keep_alive_handler()
 

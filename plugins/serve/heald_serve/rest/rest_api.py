@@ -18,6 +18,7 @@ from heald.errors import HealdError, InvalidArgument
 from ..awaiting import outputs_of
 from ..classify import INPUTS
 from ..http.messages import Request, Response, error_response
+from ..later import Later, as_typed, convert_later, value_or_raise
 from ..models.model_manager import ModelManager
 from ..models.servable import Lease
 from ..predict import Arrays, Prediction, Predictor
@@ -52,7 +53,9 @@ class RestApi:
         except HealdError as error:
             return error_response(error, call.name)
 
-    def answer_directly(self, target: str, _: Mapping[bytes, bytes], body: bytes) -> Response | None:
+    def answer_directly(
+        self, target: str, _: Mapping[bytes, bytes], body: bytes
+    ) -> Response | Later[Response] | None:
         """The answer of a prediction whose run is brief. None for any other request, and for one that fails: the
         ordinary way answers it."""
         start = perf_counter()
@@ -60,25 +63,49 @@ class RestApi:
             return None
         try:
             call = parse_path("POST", target)
-            answer = self._predict_directly(call, body) if call.verb == "predict" else None
+            return self._predict_directly(call, body, start) if call.verb == "predict" else None
         except HealdError:
             return None
-        if answer is None:
-            return None
-        self._counts.add(call.name, *_labels_of(call), 0, perf_counter() - start)
-        return Response(200, answer, model=call.name)
 
-    def _predict_directly(self, call: Call, body: bytes) -> bytes | None:
-        with self._manager.find(call.name, call.version, call.label) as lease:
+    def _predict_directly(self, call: Call, body: bytes, start: float) -> Response | Later[Response] | None:
+        lease = self._manager.find(call.name, call.version, call.label)
+        joined: Later[Arrays] | None = None
+        try:
             if not self._predictor.may_be_brief(lease):
                 return None
             document = parse_object(body)
             signature = _signature(lease, signature_name(document))
             inputs, are_rows = request_tensors(document, signature.inputs)
-            outputs = self._predictor.run_briefly(Prediction(lease, signature, inputs))
-            if outputs is None:
-                return None
-            return rows_body(outputs) if are_rows else columns_body(outputs)
+            prediction = Prediction(lease, signature, inputs)
+            write = rows_body if are_rows else columns_body
+            outputs = self._predictor.run_briefly(prediction)
+            if outputs is not None:
+                answer = write(outputs)
+                self._counts.add(call.name, *_labels_of(call), 0, perf_counter() - start)
+                return Response(200, answer, model=call.name)
+            joined = self._predictor.join_turn(prediction)
+            return None if joined is None else self._answer_later(call, joined, lease, write, start)
+        finally:
+            if joined is None:
+                lease.close()
+
+    def _answer_later(
+        self, call: Call, joined: Later[Arrays], lease: Lease, write: Callable[[Arrays], bytes], start: float
+    ) -> Later[Response]:
+        """The answer of a prediction in a batch."""
+        def answer(outcome: Arrays | HealdError) -> Response:
+            lease.close()
+            code = 0
+            try:
+                return Response(200, write(value_or_raise(outcome)), model=call.name)
+            except Exception as fault:  # noqa: BLE001 - a fault of a model is an answer
+                error = as_typed(fault)
+                code = error.code
+                return error_response(error, call.name)
+            finally:
+                self._counts.add(call.name, *_labels_of(call), code, perf_counter() - start)
+
+        return convert_later(joined, answer)
 
     async def _answer(self, call: Call, request: Request) -> Response:
         if call.verb == "status":
@@ -89,12 +116,13 @@ class RestApi:
         self._predictor.check_room()
         body = await request.body()
         size = len(body)
-        if size > LARGEST_ON_LOOP_BYTES:
-            request.reserve(parsed_bytes(body))
-        document = await self._convert(size, partial(parse_object, body))
-        if call.verb == "predict":
-            return await self._predict(call, request, document, size)
-        return await self._infer(call, request, document)
+        with self._predictor.admission():
+            if size > LARGEST_ON_LOOP_BYTES:
+                request.reserve(parsed_bytes(body))
+            document = await self._convert(size, partial(parse_object, body))
+            if call.verb == "predict":
+                return await self._predict(call, request, document, size)
+            return await self._infer(call, request, document)
 
     async def _predict(self, call: Call, request: Request, document: Mapping[str, Any], size: int) -> Response:
         name = signature_name(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from heald.errors import HealdError, InvalidArgument, NotFound, Unimplemented
 
 from ..awaiting import outputs_of
+from ..later import Later, convert_later, value_or_raise
 from ..metrics import Cells
 from ..models.model_lists import ModelLists
 from ..models.model_manager import ModelManager
@@ -108,6 +110,10 @@ class Inference:
         """Raises Unavailable while an inference would be refused."""
         self._predictor.check_room()
 
+    def admission(self) -> AbstractContextManager[None]:
+        """A place for an inference. Raises Unavailable."""
+        return self._predictor.admission()
+
     async def infer(
         self, call: InferCall, convert: Callable[[Callable[[], Any]], Any],
         write: Callable[[Arrays, ServedSignature], Any],
@@ -133,24 +139,50 @@ class Inference:
                 "compute_input": read - start, "compute_infer": ran - read, "compute_output": perf_counter() - ran})
             return InferResult(lease.name, str(lease.version), answer)
 
-    def infer_directly(self, call: InferCall, write: Callable[[Arrays], Any]) -> InferResult | None:
+    def infer_directly(
+        self, call: InferCall, write: Callable[[Arrays], Any]
+    ) -> InferResult | Later[InferResult] | None:
         """Run an inference here where its run is brief; None for any other. Raises as `infer`."""
-        with self._find(call.name, call.version) as lease:
+        lease, joined = self._find(call.name, call.version), None
+        try:
             if not isinstance(call.signature, str) or not self._predictor.may_be_brief(lease):
                 return None
             start = perf_counter()
             signature = _signature(lease, call.signature)
             check_filter(signature, call.output_names)
-            inputs = call.read_inputs()
+            prediction = Prediction(lease, signature, call.read_inputs())
             read = perf_counter()
-            outputs = self._predictor.run_briefly(Prediction(lease, signature, inputs))
-            if outputs is None:
-                return None
-            ran = perf_counter()
-            answer = write(choose_outputs(outputs, call.output_names))
-            self._statistics.add_success(lease.name, lease.version, _inferences(inputs), {
-                "compute_input": read - start, "compute_infer": ran - read, "compute_output": perf_counter() - ran})
-            return InferResult(lease.name, str(lease.version), answer)
+            outputs = self._predictor.run_briefly(prediction)
+            if outputs is not None:
+                return self._finish(call, prediction, outputs, write, start, read)
+            joined = self._predictor.join_turn(prediction)
+            return None if joined is None else convert_later(
+                joined, lambda outcome: self._finish_joined(call, prediction, outcome, write, start, read))
+        finally:
+            if joined is None:
+                lease.close()
+
+    def _finish_joined(
+        self, call: InferCall, prediction: Prediction, outcome: Arrays | HealdError, write: Callable[[Arrays], Any],
+        start: float, read: float
+    ) -> InferResult:
+        with prediction.lease as lease:
+            try:
+                return self._finish(call, prediction, value_or_raise(outcome), write, start, read)
+            except HealdError:
+                self._statistics.add_failure(lease.name, lease.version, perf_counter() - start)
+                raise
+
+    def _finish(
+        self, call: InferCall, prediction: Prediction, outputs: Arrays, write: Callable[[Arrays], Any], start: float,
+        read: float
+    ) -> InferResult:
+        """The result of a run that began at `start`, with inputs since `read`."""
+        lease, ran = prediction.lease, perf_counter()
+        answer = write(choose_outputs(outputs, call.output_names))
+        self._statistics.add_success(lease.name, lease.version, _inferences(prediction.inputs), {
+            "compute_input": read - start, "compute_infer": ran - read, "compute_output": perf_counter() - ran})
+        return InferResult(lease.name, str(lease.version), answer)
 
 
 def _signature(lease: Lease, name: str) -> ServedSignature:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from heald.errors import HealdError, InvalidArgument, Unimplemented
 
 from ..http.messages import Request, Response, error_response
+from ..later import Later, convert_later, value_or_raise
 from ..request_counts import INFER_API, INFER_ENTRY, RequestCounts
 from ..rest.json_text import parse_object
 from .binary_body import (
@@ -26,7 +27,7 @@ from .binary_body import (
     read_inputs,
     write_outputs,
 )
-from .inference import SIGNATURE_PARAMETER, InferCall, Inference
+from .inference import SIGNATURE_PARAMETER, InferCall, Inference, InferResult
 from .model_documents import server_document
 
 LARGEST_ON_LOOP_BYTES = 64 << 10
@@ -73,7 +74,9 @@ class InferenceApi:
             raise Unimplemented("shared memory, traces and logs are not served")
         raise InvalidArgument(f"Malformed request: {request.method} {request.target}")
 
-    def answer_directly(self, target: str, headers: Mapping[bytes, bytes], body: bytes) -> Response | None:
+    def answer_directly(
+        self, target: str, headers: Mapping[bytes, bytes], body: bytes
+    ) -> Response | Later[Response] | None:
         """The answer of an inference whose run is brief. None for any other request, and for one that fails: the
         ordinary way answers it."""
         start, match = perf_counter(), _INFER.fullmatch(target)
@@ -89,8 +92,19 @@ class InferenceApi:
             return None
         if result is None:
             return None
-        self._counts.add(name, INFER_API, INFER_ENTRY, 0, perf_counter() - start)
-        return _answer(result.name, result.version, parsed, result.answer)
+
+        def answer(outcome: InferResult | HealdError) -> Response:
+            code = 0
+            try:
+                done = value_or_raise(outcome)
+                return _answer(done.name, done.version, parsed, done.answer)
+            except HealdError as error:
+                code = error.code
+                raise
+            finally:
+                self._counts.add(name, INFER_API, INFER_ENTRY, code, perf_counter() - start)
+
+        return convert_later(result, answer) if isinstance(result, Later) else answer(result)
 
     async def _describe_server(self, _: Request) -> Response:
         return _document(server_document())
@@ -139,6 +153,10 @@ class InferenceApi:
     async def _infer_measured(self, request: Request, name: str, version: str) -> Response:
         self._inference.check_room()
         packed = await request.body()
+        with self._inference.admission():
+            return await self._infer_admitted(request, packed, name, version)
+
+    async def _infer_admitted(self, request: Request, packed: bytes, name: str, version: str) -> Response:
         convert = partial(self._convert, len(packed))
         if b"deflate" in request.headers.get(b"content-encoding", b"").lower():
             packed = await convert(partial(inflate, packed))
