@@ -237,8 +237,8 @@ class Flaky:
         return bool(self.predict(PredictCall(model, {"x": True}, timeout=timeout))["y"])
 
 
-def test_a_call_that_is_unavailable_is_tried_again_within_its_time():
-    flaky = Flaky("UNAVAILABLE", "UNAVAILABLE")
+def test_a_call_that_an_overloaded_server_refuses_is_tried_again_within_its_time():
+    flaky = Flaky("UNAVAILABLE", "CANCELLED")
     client = Client(flaky, retries=2, sleep=flaky.pauses.append)
     assert client.predict("F", {"x": X}, timeout=30)["y"] is X
     assert 30 == flaky.timeouts[0] > flaky.timeouts[1] > flaky.timeouts[2] > 29

@@ -21,6 +21,8 @@ SCHEMES = ("http", "https", "grpc", "grpcs")
 SERVING, V2 = "serving", "v2"
 DEFAULT_SECONDS = 30.0
 ASYNC_THREADS = 32  # calls of an AsyncClient at a time
+# gRPC's core refuses calls of an overloaded server as CANCELLED; no call here is cancelled by its caller.
+RETRIED_CODES = ("UNAVAILABLE", "CANCELLED")
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 2.0  # between two attempts
 T = TypeVar("T")
 
@@ -28,8 +30,8 @@ T = TypeVar("T")
 class Client:
     """A client of one server. Any thread may call.
 
-    `retries`: further attempts at a call that is UNAVAILABLE, within its timeout. A prediction changes nothing, so it
-    may be asked for twice. `sleep`: waits between two attempts.
+    `retries`: further attempts at a call with one of RETRIED_CODES, within its timeout. A prediction changes nothing,
+    so it may be asked for twice. `sleep`: waits between two attempts.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Client:
         return self._attempt(lambda seconds: self._protocol.is_ready(model, seconds), timeout)
 
     def _attempt(self, action: Callable[[float | None], T], timeout: float | None) -> T:
-        """Do an action, again while it is UNAVAILABLE. Each attempt has the time that is left."""
+        """Do an action, again while it fails with one of RETRIED_CODES. Each attempt has the time that is left."""
         end = None if timeout is None else time.monotonic() + timeout
         seconds = timeout
         for attempt in range(self._retries + 1):
@@ -82,7 +84,7 @@ class Client:
                 pause = min(FIRST_PAUSE_SECONDS * 2**attempt, LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1)  # noqa: S311
                 seconds = None if end is None else end - time.monotonic() - pause
                 is_last = attempt == self._retries or (seconds is not None and seconds <= 0)
-                if error.code != "UNAVAILABLE" or is_last:
+                if error.code not in RETRIED_CODES or is_last:
                     raise
             self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
