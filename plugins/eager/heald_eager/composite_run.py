@@ -51,7 +51,7 @@ class CompositeRun:
         keys = (step.session,) if step.has_effects else ()
         after = self._chains.before(keys)
         call = QueuedCall(context, needs, self._metas(executable), context.default_device, start, self._locate, after)
-        if keys:
+        if keys and call.started is not None:
             self._chains.add(keys, call.started)
         return list(call.results)
 

@@ -47,6 +47,7 @@ class EagerCall:
     after: tuple[AsyncValue, ...] = ()
     started: AsyncValue | None = None  # of a call that was queued: completed when it has started
     ended: AsyncValue | None = None  # of work that goes on: completed when it is over
+    is_followed: bool = True  # False for a call whose start and end nothing asks for
     is_in_task: bool = False  # True while a task runs the call: it is not deferred again
 
     def locate(self, error: HealdError) -> HealdError:
@@ -146,7 +147,8 @@ class Dispatch:
             call.is_in_task = True
             try:
                 states = self.start(call)
-                end.settle_after(call.ended)
+                if end is not None:
+                    end.settle_after(call.ended)
                 return states, call.started
             except HealdError as error:  # metadata that was pending when the call was made
                 report_error(context.host, call.location, call.locate(error))
@@ -154,16 +156,18 @@ class Dispatch:
             finally:
                 call.inputs = []  # a donated array has no other owner when calls on the results run
 
-        end = context.promises.make()
+        end = context.promises.make() if call.is_followed else None
         all_metas = [*metas, *map(_meta_of, inputs)]
         has_effects = call.op.stateful
         asynchrony = context.asynchrony
         queued = QueuedCall(context, needs, metas, call.device, start, call.locate, call.after,
                             add_task or asynchrony.adder_of(all_metas, has_effects=has_effects),
-                            lambda: asynchrony.runs_here(all_metas, has_effects=has_effects))
+                            lambda: asynchrony.runs_here(all_metas, has_effects=has_effects),
+                            is_followed=call.is_followed)
         started = queued.started
-        started.and_then(lambda: None if started.error is None else end.settle(Failed(started.error)))
-        call.started, call.ended = queued.started, end.value
+        if started is not None and end is not None:
+            started.and_then(lambda: None if started.error is None else end.settle(Failed(started.error)))
+            call.started, call.ended = started, end.value
         return list(queued.results)
 
     def infos(self, call: EagerCall) -> list[ValueInfo]:

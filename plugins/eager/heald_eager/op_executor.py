@@ -44,7 +44,8 @@ class OpExecutor:
             return self._run_without_kernel(op, attrs)
         name = self._device_of(states) if device is None else DeviceName.of_this_process(device).short
         chain = tuple([value for value in after if not value.is_available()])
-        call = EagerCall(op, attrs, states, name, device is None, donate, location, borrowed, chain)
+        call = EagerCall(op, attrs, states, name, device is None, donate, location, borrowed, chain,
+                         is_followed=op.stateful or on_end is not None or not op.outputs)
         if op.stateful:
             keys = resources_of(states)
             call.after = self._chains.before(keys)

@@ -26,14 +26,14 @@ class QueuedCall:
     `after`: values that only have to be complete; their errors do not matter.
     `add_task`: takes the task; by default that of the host's work queue.
     `runs_here()`: True when the thread that completes the last input runs the work itself.
-    `started`: completed when the work has begun, without a payload.
+    `started`: completed when the work has begun, without a payload; None unless `is_followed`. A promise costs 2 us.
     """
 
     def __init__(
         self, context: EagerContext, needs: Sequence[AsyncValue], metas: Sequence[TensorMetadata], device: str,
         start: Callable[[], Started], failed: Callable[[HealdError], HealdError],
         after: Sequence[AsyncValue] = (), add_task: Callable[[Task], object] | None = None,
-        runs_here: Callable[[], bool] = bool,
+        runs_here: Callable[[], bool] = bool, *, is_followed: bool = True,
     ) -> None:
         self._context = context
         self._needs = tuple(needs)
@@ -42,8 +42,8 @@ class QueuedCall:
         self._add_task = add_task
         self._runs_here = runs_here
         self._promises = [context.promises.make() for _ in metas]
-        self._begun = context.promises.make()
-        self.started = self._begun.value
+        self._begun = context.promises.make() if is_followed else None
+        self.started = None if self._begun is None else self._begun.value
         self.results = [context.pending_state(meta, device, promise.value)
                         for meta, promise in zip(metas, self._promises, strict=True)]
         when_available((*needs, *after), self._on_inputs)
@@ -81,6 +81,8 @@ class QueuedCall:
         for promise, state in zip(self._promises, states, strict=False):
             promise.settle(state)
         self._needs = ()
+        if self._begun is None:
+            return
         failed = next((state for state in states if isinstance(state, Failed)), None)
         if failed is not None:
             self._begun.settle(failed)
