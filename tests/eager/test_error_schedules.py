@@ -34,7 +34,7 @@ class Modelled(NamedTuple):
 
 
 class Model:
-    """A program under construction, and what its handles have to be."""
+    """A program under construction, and the values and errors of its handles."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)  # noqa: S311 - a test is not secret

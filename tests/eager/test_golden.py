@@ -1,4 +1,4 @@
-"""Every recorded case that one op can express gives through `heald.execute` what TensorFlow gave, on each device.
+"""Every recorded case that one op can express gives TensorFlow's results through `heald.execute`, on each device.
 
 `tests/device_opencl` has the same for OpenCL devices, in a process of its own."""
 
