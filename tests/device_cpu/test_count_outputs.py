@@ -81,3 +81,11 @@ def test_each_empty_row_gets_the_default_value(rows):
 
 def test_no_rows_have_no_values():
     assert [len(x) for x in outputs("RaggedFillEmptyRows", NO_WEIGHTS, NO_WEIGHTS, np.int64(0), np.int64(0))] == [0] * 4
+
+
+@pytest.mark.parametrize("op", ["DenseCountSparseOutput", "RaggedCountSparseOutput", "SparseCountSparseOutput"])
+def test_a_value_without_a_successor_in_int64_is_refused(op):
+    value = np.int64([np.iinfo(np.int64).max])
+    inputs = {"D": [value], "R": [np.int64([0, 1]), value], "S": [np.int64([[0, 0]]), value, np.int64([1, 1])]}[op[0]]
+    with pytest.raises(InvalidArgument, match="values must be at most 9223372036854775806"):
+        outputs(op, *inputs, NO_WEIGHTS, binary_output=False)

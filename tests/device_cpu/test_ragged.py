@@ -1,9 +1,10 @@
 """Ragged tensors against the lists of lists that they stand for."""
 
+import heald
 import numpy as np
 import pytest
 from harness.call_op import call, same
-from heald.errors import InvalidArgument
+from heald.errors import InvalidArgument, ResourceExhausted
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import constant_info, info
 from heald_tf_ops.metadata import RULES
@@ -37,6 +38,26 @@ def test_rows_are_padded_or_cut_to_one_width(rows, width):
     same(to_tensor([-1, width], values, 0, [splits], "ROW_SPLITS"), want)
     row_ids = np.repeat(np.arange(len(rows)), np.diff(splits))
     same(to_tensor([-1, width], values, 0, [np.int64(len(rows)), row_ids], "FIRST_DIM_SIZE", "VALUE_ROWIDS"), want)
+
+
+@pytest.mark.parametrize(("partitions", "types", "reason"), [
+    ([np.int64([])], ["ROW_SPLITS"], "row splits must have at least one element"),
+    ([np.int64([[0, 1]])], ["ROW_SPLITS"], "a partition of ROW_SPLITS must have rank 1, given 2"),
+    ([np.int64(1)], ["ROW_SPLITS"], "a partition of ROW_SPLITS must have rank 1, given 0"),
+    ([np.int64([0, 1, np.iinfo(np.int64).min])], ["ROW_SPLITS"], "row splits must be sorted"),
+    ([np.int64([1]), np.int64([0])], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], "must have rank 0, given 1"),
+    ([np.int64(-2), np.int64([])], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], "must not be negative, given -2"),
+    ([np.int64(1), np.int64([[0]])], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], "must have rank 1, given 2"),
+])
+def test_partitions_of_a_wrong_form_are_refused(partitions, types, reason):
+    with pytest.raises(InvalidArgument, match=reason):
+        to_tensor([-1, 2], np.int32([1]), 0, partitions, *types)
+
+
+def test_splits_that_stand_for_more_rows_than_memory_are_refused():
+    with pytest.raises(ResourceExhausted, match="an index of rows"):
+        heald.execute("RaggedTensorToTensor", np.int64([-1, 2]), np.int32([1]), np.int32(0), [np.int64([0, 1 << 60])],
+                      attrs={"row_partition_types": ["ROW_SPLITS"]}).numpy()
 
 
 @fast

@@ -48,3 +48,9 @@ def test_a_scale_of_zero_has_no_floats():
     with pytest.raises(InvalidArgument, match="positive"):
         outputs("UniformDequantize", np.int8([1]).view(QINT8.numpy), np.float32(0), np.int32(0), Tout=dtypes.float32,
                 **LIMITS)
+
+
+@pytest.mark.parametrize(("name", "value"), [("quantization_min_val", -(1 << 40)), ("quantization_max_val", 1 << 31)])
+def test_bounds_beyond_int32_are_refused(name, value):
+    with pytest.raises(InvalidArgument, match=f"'{name}' is {value}, which int32 does not have"):
+        quantize([1], 1, 0, **{name: value})

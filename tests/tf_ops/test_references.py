@@ -41,6 +41,16 @@ def edges(result: Graph, name: str) -> list[str]:
     return [*map(str, result[name].inputs), *(f"^{control}" for control in result[name].controls)]
 
 
+@pytest.mark.parametrize("groups", [(FLOAT, INT), 7, b"loc:@v", (), (b"loc:@v", )])
+def test_colocation_of_any_form_is_no_fault_of_the_pass(groups):
+    """A file may have any value in `_class`; texts in a list alone name partners."""
+    update = node("add", "AssignAdd", "v", "one", T=FLOAT).replace(attrs={"_class": groups})
+    nodes = [variable("v"), const("one", 1.0), node("set", "Assign", "v", "one", T=FLOAT), update]
+    with heald.Session(graph(*nodes)) as session:
+        session.run([], targets=["set"])
+        assert session.run("add") == 2
+
+
 def test_a_graph_without_references_stays_the_same():
     given_graph = graph(placeholder("x"), node("y", "Neg", "x"))
     with heald.Session(given_graph) as session:

@@ -18,6 +18,7 @@ from .segment import starts_of_runs
 from .sparse_checks import check_inside
 
 Run = Callable[..., Any]
+LARGEST_INT64 = np.iinfo(np.int64).max
 
 
 def sparse_bincount(b: Bind) -> Run:
@@ -102,6 +103,8 @@ def _counter(b: Bind) -> Callable[[Array | None, int, Array, Array], tuple[Array
         if not row_count and rows is not None:
             raise errors.InvalidArgument("a tensor without rows has no counts")
         width = limit if limit >= 0 else max(int(values.max(initial=0)) + 1, least)
+        if width > LARGEST_INT64:
+            raise errors.InvalidArgument(f"values must be at most {LARGEST_INT64 - 1}, given {width - 1}")
         is_counted = values < width
         keys = values[is_counted, None].astype(np.int64)
         if rows is not None:

@@ -141,11 +141,16 @@ def ragged_to_tensor(b: Bind) -> Run:
     assert output_shape is not None
 
     def run(_: Array, values: Array, default: Array, *partitions: Array) -> Array:
-        first = int(partitions[0].reshape(-1)[0]) if sized else len(partitions[0]) - 1
+        for kind, partition in zip(kinds, partitions, strict=True):
+            _check_partition(kind, partition)
+        first = int(partitions[0].reshape(())) if sized else len(partitions[0]) - 1
         b.ask(8 * first, "an index of rows")
         rows: list[Array] = []
         for level, partition in zip(levels, partitions[sized:], strict=True):
-            rows.append(level(partition, len(rows[-1]) if rows else first))
+            parents = len(rows[-1]) if rows else first
+            if level is _rows_of_splits:
+                b.ask(8 * max(int(partition[-1]), 0), "an index of rows")
+            rows.append(level(partition, parents))
         places = [np.arange(len(row)) - np.searchsorted(row, row) for row in rows]
         widths = [first, *(int(columns.max(initial=-1)) + 1 for columns in places)]
         lengths = [width if length is None else length for width, length in zip(widths, output_shape, strict=False)]
@@ -159,6 +164,17 @@ def ragged_to_tensor(b: Bind) -> Run:
     return run
 
 
+def _check_partition(kind: str, partition: Array) -> None:
+    """Raise InvalidArgument for a partition of the wrong rank, splits without elements, and a negative size."""
+    rank = 0 if kind == "FIRST_DIM_SIZE" else 1
+    if partition.ndim != rank:
+        raise errors.InvalidArgument(f"a partition of {kind} must have rank {rank}, given {partition.ndim}")
+    if kind == "ROW_SPLITS" and not len(partition):
+        raise errors.InvalidArgument("row splits must have at least one element")
+    if kind == "FIRST_DIM_SIZE" and partition < 0:
+        raise errors.InvalidArgument(f"the first dimension must not be negative, given {partition}")
+
+
 def _row_ids(ids: Array, parents: int) -> Array:
     """The row of each value by VALUE_ROWIDS. Raises InvalidArgument."""
     if ids.size and (ids.min() < 0 or ids.max() >= parents or (ids[1:] < ids[:-1]).any()):
@@ -168,10 +184,9 @@ def _row_ids(ids: Array, parents: int) -> Array:
 
 def _rows_of_splits(splits: Array, parents: int) -> Array:
     """The row of each value by ROW_SPLITS. Raises InvalidArgument."""
-    lengths = np.diff(splits)
-    if splits[0] != 0 or (lengths < 0).any() or len(lengths) > parents:
+    if splits[0] != 0 or (splits[1:] < splits[:-1]).any() or len(splits) - 1 > parents:
         raise errors.InvalidArgument(f"row splits must be sorted, from 0 on, for at most {parents} rows")
-    return np.repeat(np.arange(len(lengths)), lengths)
+    return np.repeat(np.arange(len(splits) - 1), np.diff(splits))
 
 
 def _flat_index(first: int, rows: list[Array], places: list[Array], lengths: list[int]) -> Array:

@@ -17,8 +17,8 @@ TYPES = ("qint8", "quint8", "qint32")
 def quantize(b: Bind) -> Run:
     """UniformQuantize rounds halves up. A float beyond int32, or NaN, counts as the lowest int32. The sum with the zero
     point wraps around, as in TensorFlow."""
-    along, attrs = _along_axis(b), b.attrs
-    lowest, highest = attrs["quantization_min_val"], attrs["quantization_max_val"]
+    along = _along_axis(b)
+    lowest, highest = (_int32_attribute(b, f"quantization_{end}_val") for end in ("min", "max"))
 
     def run(x: Array, scales: Array, zero_points: Array, out: Array) -> None:
         steps = np.floor(x * (F32(1) / scales.reshape(along)) + F32(0.5))
@@ -38,6 +38,14 @@ def dequantize(b: Bind) -> Run:
         np.multiply(shifted.astype(F32), scales.reshape(along), out=out)
 
     return run
+
+
+def _int32_attribute(b: Bind, name: str) -> int:
+    """The value of an attribute that the op keeps in 32 bits. Raises InvalidArgument for a value beyond them."""
+    value: int = b.attrs[name]
+    if value != np.int64(value).astype(np.int32):
+        raise errors.InvalidArgument(f"attribute '{name}' is {value}, which int32 does not have")
+    return value
 
 
 def _along_axis(b: Bind) -> tuple[int, ...]:

@@ -397,7 +397,7 @@ class _Rewriting:
     ) -> None:
         """Make a node, with the placement request of `like`, and on the device of the node whose output is `beside`."""
         colocated = () if like is None else like.attrs.get("_class", ())
-        partners = [*colocated] if isinstance(colocated, list | tuple) else []
+        partners = [it for it in colocated if isinstance(it, bytes)] if isinstance(colocated, list | tuple) else []
         if beside is not None and beside.node not in self.carriers:
             partners.append(b"loc:@" + beside.node.encode())
         device = "" if like is None else like.device

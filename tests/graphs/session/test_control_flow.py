@@ -261,6 +261,21 @@ def test_calls_may_be_nested_a_thousand_deep():
     assert run([X, call("y", "f999", "x")], nest, "y", {"x": 3}) == -3
 
 
+def test_a_function_of_a_recursion_may_have_a_name_that_no_node_has():
+    """TensorFlow calls Python's lambdas so. A pass that changes the function is not to blame for its name."""
+    name = "__inference_<lambda>_7"
+    functions = [
+        function("stop", "x", [], {"y": "x"}),
+        function("go", "x", [const("one", 1), node("less", "Sub", "x", "one:output:0"),
+                             node("a", "Neg", "less:z:0"), node("b", "Neg", "a:y:0"), node("c", "Identity", "b:y:0"),
+                             call("f", name, "c:output:0")], {"y": "f:output:0"}),
+        function(name, "x", [const("half", 0.5), node("same", "Identity", "x"),
+                             node("end", "Less", "same:output:0", "half:output:0"),
+                             branch("b", "end:z:0", "stop", "go", "same:output:0")], {"y": "b:output:0"}),
+    ]
+    assert run([X, call("y", name, "x")], functions, "y", {"x": 40}) == 0
+
+
 def test_a_function_may_be_called_by_its_name_and_with_attributes():
     there, back = {"SrcT": FLOAT, "DstT": AttrPlaceholder("U")}, {"SrcT": AttrPlaceholder("U"), "DstT": FLOAT}
     casts = [Node("c", "Cast", ["x"], attrs=there), Node("b", "Cast", ["c:y:0"], attrs=back)]

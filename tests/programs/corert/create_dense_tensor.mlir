@@ -31,3 +31,19 @@ func.func @negative_dimension() -> !corert.tensorhandle {
   %a = corert.create_dense_tensor.i32 {shape = [-1], value = [1 : i32]}
   tfrt.return %a : !corert.tensorhandle
 }
+
+// CHECK-LABEL: --- Running 'wrong_element':
+// CHECK-NEXT: returned <<error: values of i32 are needed:
+func.func @wrong_element() -> !corert.tensorhandle {
+  // expected-error @+1 {{values of i32 are needed}}
+  %a = corert.create_dense_tensor.i32 {shape = [1], value = ["text"]}
+  tfrt.return %a : !corert.tensorhandle
+}
+
+// CHECK-LABEL: --- Running 'wide_element':
+// CHECK-NEXT: returned <<error: values of i8 are needed:
+func.func @wide_element() -> !corert.tensorhandle {
+  // expected-error @+1 {{values of i8 are needed}}
+  %a = corert.create_dense_tensor.i8 {shape = [1], value = [300 : i32]}
+  tfrt.return %a : !corert.tensorhandle
+}

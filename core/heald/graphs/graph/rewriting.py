@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,11 @@ def new_name(wanted: str, taken: set[str]) -> str:
         name = f"{wanted}_{number}"
     taken.add(name)
     return name
+
+
+def node_name_of(name: str) -> str:
+    """The name of a function as a node's: functions are called `__inference_<lambda>_3`, nodes are not."""
+    return re.sub(r"^[/\-]|[^A-Za-z0-9_./\-]", "_", name) or "_"
 
 
 def constant(name: str, value: Array | TensorValue, device: str = "") -> Node:

@@ -40,7 +40,7 @@ from ..compiler.pass_manager import NodeFacts
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
 from ..graph.graph import Graph, Input
-from ..graph.rewriting import constant, new_name
+from ..graph.rewriting import constant, new_name, node_name_of
 from ..graph.traversal import ancestors
 from .function_compiler import Environment, FunctionCompiler, StepSignature, needed_part, placeholders_for_feeds
 from .graph_placement import PlacedGraph, PlannedGraph
@@ -285,7 +285,7 @@ class StepCompiler:
         key = func.name, repr(sorted(func.attrs.items())), tuple(types)
         if key not in self._generic:
             name = self._generic[key] = new_name(func.name, self._used_names)
-            body = function_body(name, func, types, caller.after_passes.graph, self._ops)
+            body = function_body(node_name_of(name), func, types, caller.after_passes.graph, self._ops)
             fed = {(argument, 0): TensorMetadata(dtype, None)
                    for argument, dtype in zip(body.arguments, types, strict=True)}
             targets = [] if body.effects is None else [body.effects]

@@ -55,7 +55,7 @@ def _creator(name: str, rank: int) -> Callable[..., Any]:
 def _filler(name: str) -> Callable[..., Any]:
     def fill(tensor: HostTensor, chain: Chain, *, value: Any) -> Chain:
         """Set all elements. Raises InvalidArgument for a tensor of another type, and for another value."""
-        elements = _elements(value, name)
+        elements = elements_of_values(value, name)
         if elements.ndim:
             raise errors.InvalidArgument(f"one value of {name} is needed, {elements.size} are given")
         _writable(tensor, name)[...] = elements
@@ -71,7 +71,7 @@ def _writable(tensor: HostTensor, name: str) -> Array:
     return array
 
 
-def _elements(values: Any, name: str) -> Array:
+def elements_of_values(values: Any, name: str) -> Array:
     """The values of an attribute as elements. Raises InvalidArgument for values that are none of the type."""
     try:
         return np.asarray(values, ELEMENTS[name].numpy)
@@ -82,7 +82,7 @@ def _elements(values: Any, name: str) -> Array:
 def _setter(name: str) -> Callable[..., Any]:
     def set_values(tensor: HostTensor, chain: Chain, *, values: Any) -> Chain:
         """Set the elements in row-major order. Raises InvalidArgument for another number of values."""
-        array, elements = _writable(tensor, name), _elements(values, name)
+        array, elements = _writable(tensor, name), elements_of_values(values, name)
         if elements.size != array.size:
             raise errors.InvalidArgument(f"{elements.size} values are given for {array.size} elements")
         array[...] = elements.reshape(array.shape)

@@ -10,7 +10,7 @@ import numpy as np
 from heald.api import I32, Chain, HostKernels, HostType, Step, errors
 from heald_eager import TensorHandle, runtime_of
 
-from .dense import allocate_tensor
+from .dense import allocate_tensor, elements_of_values
 from .host_tensors import ELEMENTS, OPERANDS_SYNTAX, HostTensor, Integers, StringTensor, list_text, text_of
 from .shapes import ShapeType, TensorShape
 from .strings import Strings
@@ -53,7 +53,7 @@ def _creator(name: str) -> Callable[..., Any]:
         values = value if isinstance(value, tuple) else (value,)
         _check_count(shape, values, "values")
         array = allocate_tensor(step, name, shape)
-        array.reshape(-1)[:] = np.asarray(values, ELEMENTS[name].numpy)
+        array.reshape(-1)[:] = elements_of_values(values, name)
         return runtime_of(step.host).tensor(array)
 
     return create_dense_tensor

@@ -169,7 +169,7 @@ class _Cells:
 
     def _constant(self, like: Node, name: str, key: Any, make: Any) -> str:
         """The name of a constant. Cells on one device share equal constants."""
-        key = name, like.device, tuple(like.attrs.get("_class", ())), key
+        key = name, like.device, like.attrs.get("_class"), key
         if key not in self._constants:
             self._constants[key] = placed_like(constant(self._view.new_name(f"{like.name}/{name}"), make()), like)
         return self._constants[key].name
