@@ -29,6 +29,7 @@ HELP = {
 }
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure
 _PLUGINS_KEY = pytest.StashKey[None]()
+_UNUSED_KEY = pytest.StashKey[set[str]]()  # expected failures that no collected case has
 _SETTINGS_KEY = pytest.StashKey[Settings]()
 
 
@@ -57,13 +58,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the figures of throughput cases."""
+    """Print the figures of throughput cases, and expected failures that name no case."""
     passed = terminalreporter.getreports("passed")
     figures = [text for report in passed for name, text in report.user_properties if name == FIGURE]
     if figures:
         terminalreporter.section("heald conformance: throughput")
     for text in figures:
         terminalreporter.write_line(str(text))
+
+
+    for pattern in sorted(terminalreporter.config.stash.get(_UNUSED_KEY, ())):
+        terminalreporter.write_line(f"expected_failures: '{pattern}' names no case of this run")
 
 
 class Level(pytest.File):
@@ -85,9 +90,11 @@ class OnSubject(pytest.Collector):
             subject = make_subject(self.path.stem, self.name, settings)
         except HealdError as error:
             raise self.CollectError(f"{self.name} cannot be tested: {error}") from None
+        unused = self.config.stash.setdefault(_UNUSED_KEY, set(settings.expected_failures))
         for case in cases(self.path.stem):
             for single in case.on(subject):
                 item = CaseItem.from_parent(self, name=single.id, case=single, subject=subject)
+                unused.difference_update(settings.patterns_of(self.name, single.id))
                 reason = settings.why_expected(self.name, single.id)
                 if reason is not None:
                     item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

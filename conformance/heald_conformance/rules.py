@@ -98,6 +98,8 @@ RULES = {
                        "SessionInterface",
     "session.run": "run returns the fetched tensors as NumPy arrays, in the structure of the fetches",
     "session.make_callable": "make_callable returns a function of the arrays to feed, in the order of `feeds`",
+    "session.connections": "within a callable's steps a connection puts a tensor in the place of another",
+    "session.rendezvous": "a step has a rendezvous of its own, in which its sends meet its recvs by key",
     "session.state": "variables stay between steps, until reset drops the state of their container",
     "session.extend": "extend adds the nodes and functions of a graph",
     "session.partial_run": "a partial run feeds and fetches one step in several calls",

@@ -63,8 +63,12 @@ class Settings:
 
     def why_expected(self, device: str, case_id: str) -> str | None:
         """The reason for which the case is known to fail on this device, or None."""
-        return next((reason for pattern, reason in self.expected_failures.items()
-                     if _matches(pattern, case_id) or _matches(pattern, f"{device} {case_id}")), None)
+        return next((self.expected_failures[pattern] for pattern in self.patterns_of(device, case_id)), None)
+
+    def patterns_of(self, device: str, case_id: str) -> list[str]:
+        """The expected failures that name this case on this device."""
+        return [pattern for pattern in self.expected_failures
+                if _matches(pattern, case_id) or _matches(pattern, f"{device} {case_id}")]
 
 
 def load_settings(path: Path | None = None, *, quick: bool = False, pack: str | None = None) -> Settings:

@@ -42,6 +42,36 @@ class SortsFeeds(Passing):
         return self.session.make_callable(fetches, sorted(feeds), targets)
 
 
+class NeverReleases(Passing):
+    def make_callable(self, fetches, feeds=(), targets=()):
+        step = self.session.make_callable(fetches, feeds, targets)
+        step.release = lambda: None
+        return step
+
+
+class IgnoresConnections(Passing):
+    def make_callable(self, fetches, feeds=(), targets=(), *, connections=None):
+        step = self.session.make_callable(fetches, [*feeds, "z"], targets)
+        return lambda x: step(x, x)
+
+
+class LosesSends(Passing):
+    def run(self, fetches, feeds=None, **options):
+        if fetches == "recv":
+            return np.zeros(4, np.float32)
+        return self.session.run(fetches, feeds, **options)
+
+
+class MixesSteps(Passing):
+    received = None
+
+    def run(self, fetches, feeds=None, **options):
+        result, later = self.session.run(fetches, feeds, **options), self.received
+        if fetches == "recv":
+            self.received = result
+        return result if later is None else later
+
+
 class NeverResets(Passing):
     def reset(self, containers=()):
         pass

@@ -196,6 +196,21 @@ def runs(on, op, sample):
     return True
 
 
+def test_an_expected_failure_is_reported_when_it_passes_or_names_nothing(tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text('levels = ["memory"]\n[expected_failures]\n'
+                        '"memory.copies_in_and_out_are_bit_exact[float32]" = "by its whole id"\n'
+                        '"EXAMPLE:0 memory.*bit_exact[int?]" = "by a pattern"\n'
+                        '"memory.copies_in_and_out_are_bit_exact[flaot32]" = "a slip of the pen"\n'
+                        '"CPU:0 memory.*" = "another device"\n')
+    report = Report(tmp_path, "--device", "EXAMPLE:0", "--conformance-config", str(settings), "-k", "bit_exact")
+    case = "memory.copies_in_and_out_are_bit_exact"
+    assert {name for _, name in report.failures} == {f"{case}[{kind}]" for kind in ("float32", "int8", "int4", "int2")}
+    assert "by its whole id" in report.failures["EXAMPLE:0", f"{case}[float32]"]
+    unused = [line.partition("'")[2] for line in report.output.splitlines() if "names no case of this run" in line]
+    assert unused == ["CPU:0 memory.*' names no case of this run", f"{case}[flaot32]' names no case of this run"]
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ('levels = ["memroy"]', "'memroy' is no level; did you mean memory"),
     ("level = []", "'level' is no key; did you mean levels"),

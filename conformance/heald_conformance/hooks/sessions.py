@@ -19,6 +19,8 @@ from ..verdict import expect, expect_same_bits
 
 FLOAT = dtypes.float32
 X = np.arange(4, dtype=np.float32)
+MEETING = {"tensor_name": "y", "send_device": "/device:CPU:0", "send_device_incarnation": 1,
+           "recv_device": "/device:CPU:0", "client_terminated": False}
 METHODS: tuple[str, ...] = ("run", "make_callable", "extend", "reset", "partial_run_setup", "partial_run", "placement",
                             "partitions", "client_graph", "close")
 
@@ -29,7 +31,9 @@ def graph() -> Graph:
         Node("w", "AddV2", ["y", "z"], attrs={"T": FLOAT}),
         Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": ShapeAttr((4,)), "shared_name": "v"}),
         Node("write", "AssignVariableOp", ["v", "x"], attrs={"dtype": FLOAT}),
-        Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT})])
+        Node("read", "ReadVariableOp", ["v"], attrs={"dtype": FLOAT}),
+        Node("send", "_Send", ["y"], attrs={"T": FLOAT, **MEETING}),
+        Node("recv", "_Recv", attrs={"tensor_type": FLOAT, **MEETING}), placeholder("n", dtypes.int32)])
 
 
 def session(on: HookSubject) -> Any:
@@ -58,6 +62,86 @@ def a_callable_takes_its_feeds_in_order(on: HookSubject) -> None:
     with session(on) as opened:
         step = opened.make_callable("w", ["z", "x"])
         expect_same_bits(step(X, 2 * X), 4 * X * X + X, "make_callable('w', ['z', 'x'])", "session.make_callable")
+
+
+@sentence()
+def a_released_callable_refuses_calls(on: HookSubject) -> None:
+    with session(on) as opened:
+        step, other = (opened.make_callable("y", ["x"]) for _ in range(2))
+        step.release()
+        expect_raises((errors.InvalidArgument,), lambda: step(X), "a callable after its release",
+                      "session.make_callable")
+        expect_same_bits(other(X), X * X, "another callable after the release", "session.make_callable")
+
+
+CONNECTIONS: dict[str, tuple[dict[str, str], Callable[[Any], Any]]] = {  # w is y + z, y is x * x
+    "a fed tensor": ({"z:0": "y:0"}, lambda x: x * x + x * x),
+    "a computed tensor": ({"y:0": "x:0", "z:0": "x:0"}, lambda x: x + x),
+    "a chain": ({"z:0": "y:0", "y:0": "x:0"}, lambda x: x + x),
+}
+
+
+@sentence(over=lambda _: list(CONNECTIONS))
+def a_connection_puts_one_tensor_in_the_place_of_another(on: HookSubject, replaced: str) -> None:
+    connections, compute = CONNECTIONS[replaced]
+    with session(on) as opened:
+        step = opened.make_callable("w", ["x"], connections=connections)
+        expect_same_bits(step(X), compute(X), f"make_callable('w', ['x'], connections={connections})",
+                         "session.connections")
+        expect_same_bits(opened.run("w", {"x": X, "z": X}), X * X + X, "a run beside the callable",
+                         "session.connections")
+
+
+WRONG_CONNECTIONS: dict[str, dict[str, str]] = {
+    "a tensor that is not there": {"z:0": "nowhere:0"},
+    "a replaced tensor that is not there": {"nowhere:0": "y:0"},
+    "tensors of two types": {"z:0": "n:0"},
+    "a tensor that depends on itself": {"z:0": "w:0"},
+    "a circle": {"z:0": "y:0", "y:0": "z:0"},
+}
+
+
+@sentence(over=lambda _: list(WRONG_CONNECTIONS))
+def a_wrong_connection_is_a_typed_error(on: HookSubject, mistake: str) -> None:
+    with session(on) as opened:
+        expect_raises((errors.HealdError,),
+                      lambda: opened.make_callable("w", ["x"], connections=WRONG_CONNECTIONS[mistake])(X),
+                      f"a connection with {mistake}", "session.connections")
+        expect_same_bits(opened.run("y", {"x": X}), X * X, "a run after a wrong connection", "session.errors")
+
+
+@sentence()
+def a_send_meets_the_recv_of_its_step(on: HookSubject) -> None:
+    with session(on) as opened:
+        for turn in range(3):
+            received = opened.run("recv", {"x": X + turn}, targets=["send"])
+            expect_same_bits(received, (X + turn) * (X + turn), f"the tensor of step {turn}", "session.rendezvous")
+
+
+@sentence()
+def a_recv_without_a_send_ends_with_its_step(on: HookSubject) -> None:
+    """The send of an earlier step is no send of this one."""
+    with session(on) as opened:
+        opened.run([], {"x": X}, targets=["send"])
+        expect_raises((errors.HealdError,), lambda: opened.run("recv", options=heald.RunOptions(timeout=0.3)),
+                      "a recv without a send, with a timeout", "session.rendezvous")
+        received = opened.run("recv", {"x": X}, targets=["send"])
+        expect_same_bits(received, X * X, "a step after one that timed out", "session.rendezvous")
+
+
+@sentence()
+def steps_at_once_receive_their_own_tensors(on: HookSubject) -> None:
+    with session(on) as opened:
+        def work(mark: int, faults: list[Any]) -> None:
+            for turn in range(on.size(30, 8)):
+                x = X + 100 * mark + turn
+                received = opened.run("recv", {"x": x}, targets=["send"])
+                if not np.array_equal(received, x * x):
+                    faults.append(received)
+
+        faults = faults_of_threads(work)
+    expect(not faults, "four threads run steps with a send and a recv", expected="no fault", got=faults[:1],
+           rule="session.rendezvous")
 
 
 @sentence()

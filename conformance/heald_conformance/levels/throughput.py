@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import heald
 import numpy as np
 from heald.api import Node, dtypes
 
 from ..case import sentence
-from ..elementwise import Chain
+from ..elementwise import Chain, ops_of
+from ..injection import replace_methods
 from ..subject import Array, Subject, constant, placeholder
 from ..verdict import NotApplicable
 
 REPEATS = 5
+CONSTANTS = 8
+LARGE_CONSTANT = 50_000  # elements: too many to be folded or fused into a kernel's text
 
 
 class Figure(NamedTuple):
@@ -55,6 +58,32 @@ def copies_are_timed(on: Subject) -> list[Figure]:
         size = f"{host.nbytes >> 20} MiB"
         return [Figure(f"a copy in of {size}", host.nbytes / best(copy_in) / 1e9, "GB/s"),
                 Figure(f"a copy out of {size}", host.nbytes / best(copy_out) / 1e9, "GB/s")]
+
+
+@sentence()
+def waits_for_constants_are_counted(on: Subject) -> list[Figure]:
+    """The calls of `synchronize` while a session uploads constants. One is enough for all constants of a device."""
+    if on.host_visible:
+        raise NotApplicable("its buffers are host memory: constants are not copied")
+    op = next((op for op in ops_of(on) if op.arity == 2), None)
+    if op is None:
+        raise NotApplicable(f"{on.type} has no kernel of two inputs")
+    nodes = [placeholder("x"), *(constant(f"c{i}", np.full(LARGE_CONSTANT, i, np.float32)) for i in range(CONSTANTS))]
+    nodes += [Node(f"n{i}", op.name, [f"n{i - 1}" if i else "x", f"c{i}"], attrs={"T": dtypes.float32}, device=on.name)
+              for i in range(CONSTANTS)]
+    waits: list[Any] = []
+    wait = on.device.synchronize
+
+    def count_wait(event: Any) -> None:
+        waits.append(event)
+        wait(event)
+
+    with on.session(nodes) as session, replace_methods(on, {"synchronize": count_wait}):
+        step = session.make_callable(f"n{CONSTANTS - 1}", ["x"])
+        step(np.ones(LARGE_CONSTANT, np.float32))
+        at_link = len(waits)
+        step(np.ones(LARGE_CONSTANT, np.float32))
+        return [Figure(f"waits while {CONSTANTS} constants are uploaded", 2 * at_link - len(waits), "")]
 
 
 @sentence()
