@@ -89,3 +89,11 @@ def test_a_value_without_a_successor_in_int64_is_refused(op):
     inputs = {"D": [value], "R": [np.int64([0, 1]), value], "S": [np.int64([[0, 0]]), value, np.int64([1, 1])]}[op[0]]
     with pytest.raises(InvalidArgument, match="values must be at most 9223372036854775806"):
         outputs(op, *inputs, NO_WEIGHTS, binary_output=False)
+
+
+@pytest.mark.parametrize("shape", [[-1, 2], [-1]])
+def test_bins_of_a_shape_with_a_negative_length_are_refused(shape):
+    indices = np.zeros((0, len(shape)), np.int64)
+    with pytest.raises(InvalidArgument, match="has a negative length"):
+        outputs("SparseBincount", indices, np.int32([]), np.int64(shape), np.int32(3), np.float32([]),
+                binary_output=False)

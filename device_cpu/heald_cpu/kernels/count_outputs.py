@@ -45,6 +45,8 @@ def sparse_bincount(b: Bind) -> Run:
 
 def _rows_of(indices: Array, shape: Array) -> tuple[Array, list[int]]:
     """The row of each element, and the result's shape in front of the bins."""
+    if (shape < 0).any():
+        raise errors.InvalidArgument(f"the shape {shape.tolist()} has a negative length")
     if len(shape) == 1:
         return np.zeros(len(indices), np.int64), []
     return indices[:, 0], [int(shape[0])]
