@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from builders.control_flow import branch, call, case, function, loop, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from heald.errors import DeadlineExceeded, HealdError, InvalidArgument, NotFound
+from heald.errors import DeadlineExceeded, HealdError, InvalidArgument, NotFound, ResourceExhausted
 from heald.graphs.graph.attr_value import AttrPlaceholder, Func
 from heald.graphs.graph.graph import Node
 from heald.runtime.values import dtypes
@@ -259,6 +259,25 @@ def test_calls_may_be_nested_a_thousand_deep():
     nest = [function("f0", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})]
     nest += [function(f"f{i}", "x", [call("c", f"f{i - 1}", "x")], {"y": "c:output:0"}) for i in range(1, 1000)]
     assert run([X, call("y", "f999", "x")], nest, "y", {"x": 3}) == -3
+
+
+def test_a_recursion_without_end_is_an_error_and_no_hang():
+    """Its condition is a constant: the branch would be unfolded again and again."""
+    functions = [
+        function("stop", "x", [], {"y": "x"}),
+        function("go", "x", [const("always", True, np.bool_), branch("b", "always:output:0", "go", "stop", "x")],
+                 {"y": "b:output:0"}),
+    ]
+    with pytest.raises(ResourceExhausted, match="nested"):
+        run([X, call("y", "go", "x")], functions, "y", {"x": 1})
+
+
+@pytest.mark.parametrize("depth", [3, 99, 150])
+def test_nested_branches_with_known_conditions_are_taken(depth):
+    nest = [function("f0", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})]
+    nest += [function(f"f{i}", "x", [const("yes", True, np.bool_), branch("b", "yes:output:0", f"f{i - 1}", "f0", "x")],
+                      {"y": "b:output:0"}) for i in range(1, depth)]
+    assert run([X, call("y", f"f{depth - 1}", "x")], nest, "y", {"x": 3}) == -3
 
 
 def test_a_function_of_a_recursion_may_have_a_name_that_no_node_has():

@@ -50,6 +50,8 @@ _REWRITTEN = frozenset({*CONTROL_FLOW, *V1_CONTROL_FLOW})
 _DEEPEST_SPECIALISED = 16
 # functions of a step; beyond them only calls of the step itself are compiled for their place
 _MOST_SPECIALISED_FUNCTIONS = 500
+# nested branches with a known condition that are put in the place of their If; deeper ones stay, and are called
+_MOST_UNFOLDINGS = 100
 _MOST_NODES = 1_000_000  # of all functions of a step
 
 
@@ -195,11 +197,11 @@ class StepCompiler:
     ) -> FunctionCompiler:
         """Return the function of a graph without calls of known depth, its control flow in functional form."""
         fed, fetched, targets = signature
-        while True:
+        for turn in range(_MOST_UNFOLDINGS + 1):
             graph = functionalize(graph, {*fetched, *targets}, self._ops)
             facts = NodeFacts(graph, {}, fed, self._ops, self._env.fold)
             calls = calls_of_known_branches(graph, facts)
-            if not calls:
+            if not calls or turn == _MOST_UNFOLDINGS:  # a recursion whose condition is constant would not end
                 break
             inlined = inline(graph.replace(nodes=calls), self._ops, kept_calls={node for node, _ in fed},
                              outer_functions=outer_functions.get("", ()))
