@@ -15,6 +15,7 @@ from heald_kernel_text import (
     NODES,
     OPENCL_CPU,
     OPENCL_GPU,
+    Dialect,
     Epilogue,
     Literal,
     Step,
@@ -30,6 +31,7 @@ from heald_kernel_text.reduction import reduce
 from heald_kernel_text.reduction_ops import REDUCTIONS
 
 F = dtypes.float32
+C_DIALECTS = [dialect for dialect in DIALECTS.values() if isinstance(dialect, Dialect)]
 TARGETS = [OPENCL_CPU, OPENCL_GPU, CUDA_GPU]
 
 
@@ -38,10 +40,10 @@ def names(macros):
 
 
 def test_dialects_have_the_same_macros_and_types():
-    first, *others = DIALECTS.values()
+    first, *others = C_DIALECTS
     for other in others:
         assert list(other.macros) == list(first.macros)
-        assert list(other.types) == list(first.types)
+        assert list(other.types) == [name for name in first.types if name not in other.lacks]
 
 
 def test_every_macro_is_used():
@@ -50,7 +52,7 @@ def test_every_macro_is_used():
     texts += [text.source for target in TARGETS for text in matmul(target, F, (9, 9), (9, 9)).launches]
     texts.append(reduce(CUDA_GPU, "Max", F, (9,), (0,)).launches[0].source)
     uses = "\n".join(re.sub(r"#define (\w+)", "", text) for text in texts)
-    for dialect in DIALECTS.values():
+    for dialect in C_DIALECTS:
         assert not [name for name in names(dialect.macros) if not re.search(rf"\b{name}\b", uses)]
 
 

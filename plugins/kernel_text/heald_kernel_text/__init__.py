@@ -8,13 +8,14 @@ from .bound_plan import BoundPlan, Launch, LaunchDriver, bind_plan
 from .convolution import conv2d
 from .copies import transpose
 from .depthwise import depthwise_conv2d
-from .dialect import CUDA, CUDA_GPU, DIALECTS, OPENCL, OPENCL_CPU, OPENCL_GPU, Dialect, Target
+from .dialect import CUDA, CUDA_GPU, DIALECTS, METAL_GPU, OPENCL, OPENCL_CPU, OPENCL_GPU, WGSL_GPU, Dialect, Target
 from .elementwise import elementwise
 from .epilogue import CHANNEL, FULL, Epilogue, bias
 from .expression import Literal, Step, has
 from .fused_plans import HEADS, Product, fused_product
 from .gemm_problem import GemmProblem
 from .image_plans import window_of
+from .kernel_parts import KernelParts, Language, Pointer
 from .lhs import Lhs, Matrix, Patches
 from .matmul import matmul
 from .nodes import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
@@ -24,10 +25,10 @@ from .window import Window, sliding
 
 __all__ = [
     "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "GROUPS", "HEADS", "INPUT",
-    "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "BoundPlan",
-    "Dialect", "Ending", "Epilogue", "FusedKernel", "GemmProblem", "KernelText",
-    "Launch", "LaunchDriver", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches", "Plan", "Product", "Step",
-    "Target", "Window", "bias", "bind_plan", "check_plan", "check_product", "check_sizes", "conv2d",
-    "depthwise_conv2d", "elementwise", "fused_product", "has", "matmul", "product_problem", "simple_ending",
-    "sliding", "transpose", "window_of",
+    "METAL_GPU", "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "WGSL_GPU",
+    "Argument", "BoundPlan", "Dialect", "Ending", "Epilogue", "FusedKernel",
+    "GemmProblem", "KernelParts", "KernelText", "Language", "Launch", "LaunchDriver", "Lhs", "Literal", "Matrix",
+    "NodeKernel", "Patches", "Plan", "Pointer", "Product", "Step", "Target", "Window", "bias", "bind_plan",
+    "check_plan", "check_product", "check_sizes", "conv2d", "depthwise_conv2d", "elementwise", "fused_product",
+    "has", "matmul", "product_problem", "simple_ending", "sliding", "transpose", "window_of",
 ]

@@ -1,13 +1,29 @@
-"""Trees as C: operators by their precedence, with the fewest parentheses."""
+"""Trees and statements as C: operators by their precedence, with the fewest parentheses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from heald.api import DType
 
-from .element_types import load, number_tree
+from .element_types import load, number_tree, store
+from .statements import (
+    Array,
+    Assign,
+    Barrier,
+    Body,
+    Define,
+    Exit,
+    Indented,
+    Layout,
+    Loop,
+    SameLine,
+    Statement,
+    Store,
+    When,
+)
+from .statements import Step as LoopStep
 from .tree import Number, Tree, fold
 
 _ROWS = ("?", "||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")  # the loosest first
@@ -25,13 +41,11 @@ class Text(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
-class CText(NamedTuple):
-    """A reader of trees. `words`: the texts of operands and types that have other names."""
-
-    words: Mapping[str, str]
+class CText:
+    """A reader of trees."""
 
     def word(self, name: str) -> Text:
-        return Text(self.words.get(name, name))
+        return Text(name)
 
     def number(self, number: Number) -> Text:
         return Text(spell_number(number))
@@ -44,12 +58,12 @@ class CText(NamedTuple):
         least = RELATION + 1 if operator in ("==", "!=") else level  # a reader need not know which of both goes first
         return Text(f"{left.at_least(least)} {operator} {right.at_least(max(least, level + 1))}", level)
 
-    def choice(self, condition: Text, chosen: Text, otherwise: Text) -> Text:
+    def choice(self, condition: Text, result: Text, otherwise: Text) -> Text:
         above = CHOICE + 1
-        return Text(f"{condition.at_least(above)} ? {chosen.at_least(above)} : {otherwise.text}", CHOICE)
+        return Text(f"{condition.at_least(above)} ? {result.at_least(above)} : {otherwise.text}", CHOICE)
 
     def conversion(self, type_name: str, operand: Text) -> Text:
-        return Text(f"({self.words.get(type_name, type_name)}){operand.at_least(PREFIX)}", PREFIX)
+        return Text(f"({type_name}){operand.at_least(PREFIX)}", PREFIX)
 
     def call(self, function: str, arguments: Sequence[Text]) -> Text:
         return Text(f"{function}({', '.join(argument.text for argument in arguments)})")
@@ -64,6 +78,9 @@ class CText(NamedTuple):
         return Text(f"({operand.text})")
 
 
+C_TEXT = CText()
+
+
 def spell_number(number: Number) -> str:
     value = number.value
     if not number.hexadecimal:
@@ -71,10 +88,71 @@ def spell_number(number: Number) -> str:
     return (hex(value) if isinstance(value, int) else value.hex()) + number.suffix
 
 
-def expression(tree: Tree, words: Mapping[str, str]) -> str:
-    return fold(tree, CText(words)).text
+def expression(tree: Tree) -> str:
+    return fold(tree, C_TEXT).text
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
     """The C literal of a number, rounded to the type in registers."""
-    return expression(number_tree(value, dtype), {})
+    return expression(number_tree(value, dtype))
+
+
+def write_lines(body: Body) -> list[str]:
+    """Statements as lines of C."""
+    return [line for statement in body for line in _lines(statement)]
+
+
+def _lines(statement: Statement) -> list[str]:
+    match statement:
+        case Loop(layout=layout):
+            return [*["UNROLL"] * statement.unroll, *_enclose(_loop_head(statement), statement.body, layout)]
+        case When(condition, body, layout):
+            return _enclose(f"if ({expression(condition)})", body, layout)
+        case Indented(body):
+            return [f"  {line}" for line in write_lines(body)]
+        case SameLine(body):
+            return [" ".join(write_lines(body))]
+        case str():
+            return [statement]
+    return [_simple_line(statement)]
+
+
+def _simple_line(statement: Statement) -> str:
+    match statement:
+        case Define(type_name, values, constant):
+            variables = ", ".join(f"{name} = {expression(value)}" for name, value in values.items())
+            return f"{'const ' * constant}{type_name} {variables};"
+        case Array(type_name, name, length, is_shared):
+            return f"{'LOCAL ' * is_shared}{type_name} {name}[{length}];"
+        case Assign(variable, value, operator):
+            return f"{expression(variable)} {operator}= {expression(value)};"
+        case Store(dtype, buffer, index, value):
+            return store(dtype, buffer, expression(index), expression(value))
+        case Exit():
+            return "return;"
+        case Barrier():
+            return "BARRIER;"
+    raise TypeError(f"{type(statement).__name__} is no statement")
+
+
+def _loop_head(loop: Loop) -> str:
+    starts = ", ".join(f"{step.name} = {expression(step.start)}" for step in loop.steps)
+    return f"for ({loop.type_name} {starts}; {expression(loop.condition)}; {', '.join(map(_change, loop.steps))})"
+
+
+def _change(step: LoopStep) -> str:
+    by = expression(step.by)
+    return f"{step.name}++" if (step.operator, by) == ("+", "1") else f"{step.name} {step.operator}= {by}"
+
+
+def _enclose(head: str, body: Body, layout: Layout) -> list[str]:
+    lines = write_lines(body)
+    match layout:
+        case "behind":
+            return [f"{head} {' '.join(lines)}"]
+        case "braces":
+            return [f"{head} {{ {' '.join(lines)} }}"]
+        case "below":
+            return [head, *lines]
+    indent = "  " if layout == "indented" else ""
+    return [f"{head} {{", *(indent + line for line in lines), "}"]

@@ -12,8 +12,8 @@ from .broadcast import Dims
 from .c_text import literal
 from .dialect import Target
 from .element_types import memory_type, store
-from .epilogue import indent_lines
-from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
+from .kernel_parts import Pointer
+from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, kernel, plane
 from .strided_view import StridedView, dense_view, merge_axes, reach
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
@@ -44,7 +44,7 @@ def copy(
     read, written = (reach(view.first, [(n, axis[side]) for n, *axis in axes])
                      for side, view in enumerate((source, destination)))
     return [kernel(
-        target, "copy", indent_lines(lines, 2), [Pointer("x0", INPUT, input_, word, read)],
+        target, "copy", lines, [Pointer("x0", INPUT, input_, word, read)],
         [Pointer("y0", OUTPUT, output, word, written)], sizes, *(
             ((columns, rows), plane(columns, rows)) if last else ((columns,), LINE)),
     )]
@@ -57,7 +57,7 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
     lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
              store(dtype, "y0", "o", literal(value, dtype))]
     output = Pointer("y0", OUTPUT, 0, memory_type(dtype), size)
-    return Plan((kernel(target, "fill", indent_lines(lines, 2), [], [output], {"size": size}, (size,), LINE),))
+    return Plan((kernel(target, "fill", lines, [], [output], {"size": size}, (size,), LINE),))
 
 
 def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
@@ -67,7 +67,7 @@ def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
     sizes = {f"n{d}": value for d, value in enumerate(values)}
     lines = [f"if (GLOBAL_ID(0) == {d}) {store(dtype, 'y0', str(d), f'n{d}')}" for d in range(len(values))]
     writes = [Pointer("y0", OUTPUT, 0, memory_type(dtype), len(values))]
-    return Plan((kernel(target, "integers", indent_lines(lines, 2), [], writes, sizes, (len(values),), LINE),))
+    return Plan((kernel(target, "integers", lines, [], writes, sizes, (len(values),), LINE),))
 
 
 def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -> Plan:

@@ -9,8 +9,9 @@ from heald.api import DType
 from .dialect import Target
 from .element_types import load, memory_type, register_type
 from .epilogue import Epilogue, indent_lines
+from .kernel_parts import Pointer
 from .lanes import is_vector, lanes_of, over_channels
-from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
+from .plan import INPUT, OUTPUT, Plan, kernel
 from .window import Window, items, over_places, over_taps
 
 
@@ -48,7 +49,7 @@ def depthwise_conv2d(
     if multiplier != 1:
         sizes["times"] = multiplier
     return Plan((kernel(
-        target, ending.name("DepthwiseConv2dNative"), indent_lines(lines, 2), reads,
+        target, ending.name("DepthwiseConv2dNative"), lines, reads,
         [Pointer("y0", OUTPUT, 0, memory_type(ending.result(dtype)), written)], sizes,
         *lanes.grid(channels, *count.values()),
     ),))

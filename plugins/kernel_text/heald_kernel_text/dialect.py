@@ -1,12 +1,18 @@
-"""Dialects: the macros that let one kernel text be OpenCL C and CUDA C."""
+"""Dialects of C: the macros that let one kernel text be OpenCL C, CUDA C and Metal."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import indent
 
+from heald.api import errors
+
+from .c_text import write_lines
 from .cuda_functions import FUNCTIONS
+from .kernel_parts import KernelParts, Language
+from .wgsl import WGSL
 
 
 @dataclass(frozen=True)
@@ -18,12 +24,29 @@ class Dialect:
     types: Mapping[str, str] = field(repr=False)
     fp64: str = ""  # the line that allows double
     functions: Mapping[str, str] = field(default_factory=dict, repr=False)  # device functions, name -> definition
+    head: str = ""  # the first lines of every text
+    lacks: frozenset[str] = frozenset()  # types and functions that other dialects have
+
+    def source(self, parts: KernelParts) -> str:
+        """The text of a kernel."""
+        group = ", ".join(map(str, parts.group))
+        body = indent("\n".join(write_lines(parts.body)), "  ")
+        text = f"{parts.functions}KERNEL({group}) {parts.name}({', '.join(self.parameters(parts))}) {{\n{body}\n}}\n"
+        if lacking := self.lacks.intersection(re.findall(r"\w+", text)):
+            raise errors.Unimplemented(f"no kernel text for {parts.name} in {self.name}, which lacks {min(lacking)}")
+        return self.prelude(text) + text
+
+    def parameters(self, parts: KernelParts) -> list[str]:
+        return [*(f"GLOBAL const {p.stored}* RESTRICT {p.name}" for p in parts.reads),
+                *(f"GLOBAL {p.stored}* RESTRICT {p.name}" for p in parts.writes),
+                *(f"const i64 {size}" for size in parts.sizes)]
 
     def prelude(self, text: str) -> str:
         """The beginning of a source text, for the kernels that follow. Devices without double must not see the word
         `double`."""
         fp64 = re.search(r"\bf64\b", text) is not None
-        lines = [self.fp64] if fp64 and self.fp64 else []
+        lines = [self.head] if self.head else []
+        lines += [self.fp64] if fp64 and self.fp64 else []
         lines += [f"#define {name} {text}" for name, text in self.types.items() if fp64 or name != "f64"]
         lines += [f"#define {name} {text}" for name, text in self.macros.items()]
         return "\n".join([*lines, *self._called_functions(text), BOTH])
@@ -103,7 +126,58 @@ CUDA = Dialect(
     functions=FUNCTIONS,
 )
 
-DIALECTS = {d.name: d for d in (OPENCL, CUDA)}
+@dataclass(frozen=True)
+class Metal(Dialect):
+    """Parameters have the number of their slot; the position of a work-item is a parameter too."""
+
+    def parameters(self, parts: KernelParts) -> list[str]:
+        buffers = [f"GLOBAL const {p.stored}* RESTRICT {p.name}" for p in parts.reads]
+        buffers += [f"GLOBAL {p.stored}* RESTRICT {p.name}" for p in parts.writes]
+        slots = [*buffers, *(f"constant i64& {size}" for size in parts.sizes)]
+        return [*(f"{slot} [[buffer({number})]]" for number, slot in enumerate(slots)),
+                *(f"uint3 {name} [[{position}]]" for name, position in METAL_POSITIONS.items())]
+
+
+# the first terms of the series, where a difference of exponentials has few digits left
+EXPM1_NEAR_0 = "x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7))))))"
+METAL_POSITIONS = {
+    "global_id": "thread_position_in_grid", "local_id": "thread_position_in_threadgroup",
+    "group_id": "threadgroup_position_in_grid",
+}
+METAL = Metal(
+    "metal",
+    {
+        "KERNEL(x, y, z)": "[[max_total_threads_per_threadgroup((x) * (y) * (z))]] kernel void",
+        "FUNCTION": "static inline",
+        "GLOBAL": "device",
+        "LOCAL": "threadgroup",
+        "RESTRICT": "__restrict",
+        "GLOBAL_ID(d)": "((size_t)global_id[d])",
+        "LOCAL_ID(d)": "local_id[d]",
+        "GROUP_ID(d)": "((size_t)group_id[d])",
+        "UNROLL": '_Pragma("unroll")',
+        "BARRIER": "threadgroup_barrier(mem_flags::mem_threadgroup)",
+        "FMA(a, b, c)": "fma(a, b, c)",
+        "POSITIVE_INFINITY": "INFINITY",
+        "F32_OF_BITS(b)": "as_type<float>(b)",
+        "BITS_OF_F32(x)": "as_type<uint>(x)",
+        "LOAD_F16(p, i)": "(f32)(p)[i]",
+        "STORE_F16(p, i, v)": "(p)[i] = (f16)(v)",
+    },
+    {
+        "i8": "char", "u8": "uchar", "i16": "short", "u16": "ushort", "i32": "int", "u32": "uint", "i64": "long",
+        "u64": "ulong", "f16": "half", "f32": "float",
+    },
+    head="#include <metal_stdlib>\nusing namespace metal;",
+    functions={
+        "expm1": f"FUNCTION f32 expm1(f32 x) {{ return fabs(x) < 0.5f ? {EXPM1_NEAR_0} : exp(x) - 1; }}",
+        "log1p": "FUNCTION f32 log1p(f32 x) { const f32 u = 1 + x; return u == 1 || x > 1e8f ? (u == 1 ? x : log(x)) : "
+                 "log(u) * x / (u - 1); }",
+    },
+    lacks=frozenset({"f64", "erf", "erfc", "float16"}),
+)
+
+DIALECTS: dict[str, Language] = {d.name: d for d in (OPENCL, CUDA, METAL, WGSL)}
 PRODUCTS = ("float32", "tf32", "float16", "bfloat16")
 
 
@@ -114,7 +188,7 @@ class Target:
     `products` is one of PRODUCTS. Two-byte floats are always multiplied by tensor cores where there are any.
     """
 
-    dialect: Dialect
+    dialect: Language
     cpu: bool = False
     processors: int = 32  # of a GPU, each of which runs groups of work-items
     tensor_cores: bool = False
@@ -123,4 +197,5 @@ class Target:
 
 OPENCL_CPU = Target(OPENCL, cpu=True)
 OPENCL_GPU = Target(OPENCL)
+METAL_GPU, WGSL_GPU = Target(METAL), Target(WGSL)
 CUDA_GPU = Target(CUDA, processors=128, tensor_cores=True)

@@ -203,5 +203,5 @@ FLOAT_TO_INTEGER: dict[str, Tree] = {
     "uint8": D(_TO_I32), "uint16": D(_TO_I32), "uint32": D(_TO_I64),
     "uint64": Group(choose(x >= _TWO_63, U64(1) << 63 | _ABOVE, U64(_TO_I64))),
 }
-TO_BOOL = x != 0
+TO_BOOL, BOOL_TO_BOOL = x != 0, x != T(0)  # a dialect's bools need not be numbers
 CAST = D(x)

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from heald.api import DType
 
+from .c_text import write_lines
 from .element_types import load, memory_type, register_type, store
 from .expression import Step, result_types, statements
-from .plan import INPUT, Pointer
+from .kernel_parts import Pointer
+from .plan import INPUT
 
 CHANNEL, FULL = "channel", "full"
 
@@ -44,7 +46,7 @@ class Epilogue(NamedTuple):
         for number, (operand, kind) in enumerate(self.operands, 1):
             value = load(operand, f"e{number}", channel if kind == CHANNEL else index)
             lines.append(f"const {register_type(operand)} v{number} = {value};")
-        lines += statements(self.steps, types, len(self.operands) + 1)
+        lines += write_lines([*statements(self.steps, types, len(self.operands) + 1)])
         return [*lines, store(self.result(dtype), "y0", index, f"v{len(types) - 1 if self.steps else 0}")]
 
     def name(self, base: str) -> str:

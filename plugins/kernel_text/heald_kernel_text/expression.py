@@ -1,4 +1,4 @@
-"""Elementwise expressions as flat lists of steps, and the C statements that compute them."""
+"""Elementwise expressions as flat lists of steps, and the statements that compute them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from heald.api import Attrs, DType, dtypes, errors
 
-from .c_text import expression
 from .element_types import ELEMENTS, number_tree, register_type
-from .elementwise_ops import CAST, FLOAT_TO_INTEGER, MORE_OPERANDS, OPS, TO_BOOL
-from .tree import T, Tree
+from .elementwise_ops import BOOL_TO_BOOL, CAST, FLOAT_TO_INTEGER, MORE_OPERANDS, OPS, TO_BOOL
+from .statements import Define
+from .tree import Tree, TypeName, Word, instantiate
 
 
 class Literal(NamedTuple):
@@ -64,23 +64,24 @@ def _operand_type(op: str, args: tuple[int | Literal, ...], types: Sequence[DTyp
     return next(types[a] for a in args[typed_by:] if isinstance(a, int))
 
 
-def statements(steps: Sequence[Step], types: Sequence[DType], first: int, *, vector: bool = False) -> Iterator[str]:
+def statements(steps: Sequence[Step], types: Sequence[DType], first: int, *, vector: bool = False) -> Iterator[Define]:
     """Yield the definitions of v<first>, v<first + 1>, ..., the values of the steps; v0 to v<first - 1> are the inputs.
     With `vector`, each value is a vector of 16 float32."""
     for number, (this, dtype) in enumerate(zip(steps, types[first:], strict=True), first):
-        yield f"const {_register(dtype, vector)} v{number} = {_expression(this, types, dtype, vector)};"
+        yield Define(_register(dtype, vector), {f"v{number}": _expression(this, types, dtype, vector)})
 
 
 def _register(dtype: DType, vector: bool) -> str:
     return "float16" if vector else register_type(dtype)
 
 
-def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool) -> str:
+def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool) -> Tree:
     dtype = _operand_type(this.op, this.args, types)
-    words = {"T": _register(dtype, vector), "U": ELEMENTS[dtype].unsigned, "D": _register(result, vector)}
-    for name, arg in zip("xyzw", this.args, strict=False):
-        words[name] = f"v{arg}" if isinstance(arg, int) else expression(T(number_tree(arg.value, dtype)), words)
-    return expression(_cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype), words)
+    own = TypeName(_register(dtype, vector))
+    operands = {name: Word(f"v{arg}") if isinstance(arg, int) else own(number_tree(arg.value, dtype))
+                for name, arg in zip("xyzw", this.args, strict=False)}
+    names = {"T": own, "U": ELEMENTS[dtype].unsigned, "D": _register(result, vector)}
+    return instantiate(_cast(dtype, result) if this.op == "Cast" else _of_class(this.op, dtype), operands, names)
 
 
 def _of_class(op: str, dtype: DType) -> Tree:
@@ -89,5 +90,5 @@ def _of_class(op: str, dtype: DType) -> Tree:
 
 def _cast(source: DType, target: DType) -> Tree:
     if target is dtypes.bool_:
-        return TO_BOOL
+        return BOOL_TO_BOOL if source is dtypes.bool_ else TO_BOOL
     return FLOAT_TO_INTEGER[target.name] if source.kind == "f" and target.kind in "iu" else CAST

@@ -7,8 +7,8 @@ from heald.api import DType
 from .copies import WORDS
 from .dialect import Target
 from .element_types import memory_type
-from .epilogue import indent_lines
-from .plan import INPUT, OUTPUT, Plan, Pointer, kernel, plane
+from .kernel_parts import Pointer
+from .plan import INPUT, OUTPUT, Plan, kernel, plane
 
 
 def gather(
@@ -29,6 +29,6 @@ def gather(
              Pointer("x1", INPUT, 1, memory_type(indices), batch * picks)]
     sizes = {"rows": rows, "outer": outer, "length": length, "inner": inner, "picks": picks}
     return Plan((kernel(
-        target, "GatherV2", indent_lines(lines, 2), reads, [Pointer("y0", OUTPUT, 0, word, rows * inner)], sizes,
+        target, "GatherV2", lines, reads, [Pointer("y0", OUTPUT, 0, word, rows * inner)], sizes,
         (inner, rows), plane(inner, rows),
     ),))

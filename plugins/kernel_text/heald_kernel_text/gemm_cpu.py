@@ -11,8 +11,9 @@ from .dialect import Target
 from .element_types import memory_type
 from .epilogue import Epilogue, indent_lines
 from .gemm_problem import GemmProblem
+from .kernel_parts import Pointer
 from .lhs import Lhs
-from .plan import INPUT, LINE, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel
+from .plan import INPUT, LINE, OUTPUT, SCRATCH, KernelText, Plan, kernel
 
 ROWS, COLUMNS = (8, 10), 32  # the height with the least padding is taken: 49 rows are five blocks of 10
 ALONE = (1, 1, 1)
@@ -53,7 +54,7 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
              *epilogue.pointers(problem.channel_count, problem.result_count)]
     writes = [Pointer("y0", OUTPUT, 0, memory_type(epilogue.result(dtypes.float32)), problem.result_count)]
     multiply = kernel(
-        target, epilogue.name(name), indent_lines(lines, 2), reads, writes,
+        target, epilogue.name(name), lines, reads, writes,
         problem.sizes | dict(lhs.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
     )
     return Plan((_pack(target, problem, packed, panels, zeros), multiply), (4 * packed.length,))
@@ -61,12 +62,12 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
 
 def _pack(target: Target, problem: GemmProblem, packed: Pointer, panels: int, zeros: int) -> KernelText:
     """Behind so many zeros panels of 32 columns, row after row; columns beyond the last are zero."""
-    body = """\
-  const size_t i = GLOBAL_ID(0), panel = GLOBAL_ID(1), z = GLOBAL_ID(2);
-  if (i >= (size_t)nk * 32) return;
-  if (panel + z == 0 && i < (size_t)zn) packed[i] = 0;
-  const size_t k = i / 32, n = panel * 32 + i % 32;
-  packed[zn + (z * ((nn + 31) / 32) + panel) * nk * 32 + i] = n < (size_t)nn ? x1[z * bz + k * br + n * bc] : 0;"""
+    body = [
+        "const size_t i = GLOBAL_ID(0), panel = GLOBAL_ID(1), z = GLOBAL_ID(2);", "if (i >= (size_t)nk * 32) return;",
+        "if (panel + z == 0 && i < (size_t)zn) packed[i] = 0;", "const size_t k = i / 32, n = panel * 32 + i % 32;",
+        "packed[zn + (z * ((nn + 31) / 32) + panel) * nk * 32 + i] = "
+        "n < (size_t)nn ? x1[z * bz + k * br + n * bc] : 0;",
+    ]
     sizes = {"nn": problem.columns, "nk": problem.inner, "zn": zeros} | problem.b_sizes
     return kernel(
         target, "pack_panels", body, [Pointer("x1", INPUT, 1, "f32", problem.right_count)],

@@ -17,9 +17,10 @@ from .element_types import ELEMENTS, load, memory_type, register_type
 from .epilogue import Epilogue, indent_lines
 from .fma_core import FmaCore
 from .gemm_problem import GemmProblem
+from .kernel_parts import Pointer
 from .lhs import Lhs
 from .mma_core import FRAGMENTS, MmaCore
-from .plan import BYTES, INPUT, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel, plane
+from .plan import BYTES, INPUT, OUTPUT, SCRATCH, KernelText, Plan, kernel, plane
 from .tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, THREADS, Tile, choose_tile
 
 LOCAL = (16, 16, 1)
@@ -85,7 +86,7 @@ def _product(
     groups = (-(-problem.rows // tile.rows), -(-problem.columns // tile.columns), problem.batch * parts)
     cut = {"batch": problem.batch, "length": length} if parts > 1 else {}
     return kernel(
-        target, name, indent_lines(body, 2), reads, writes, sizes | problem.b_sizes | dict(lhs.sizes) | cut,
+        target, name, body, reads, writes, sizes | problem.b_sizes | dict(lhs.sizes) | cut,
         (groups[0] * 16, groups[1] * 16, groups[2]), LOCAL,
     )
 
@@ -156,4 +157,4 @@ def _sum_parts(target: Target, name: str, problem: GemmProblem, parts: int, epil
              *epilogue.pointers(problem.channel_count, problem.result_count)]
     writes = [Pointer("y0", OUTPUT, 0, memory_type(epilogue.result(dtype)), problem.result_count)]
     items = (problem.columns, rows)
-    return kernel(target, name, indent_lines(body, 2), reads, writes, sizes, items, plane(*items))
+    return kernel(target, name, body, reads, writes, sizes, items, plane(*items))

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from heald.api import DType, dtypes
 
+from .c_text import write_lines
 from .dialect import Target
 from .plan import plane
+from .statements import Body, Define, exit_beyond, work_item
+from .tree import SIZE_T, Word
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,12 @@ def is_vector(width: int, dtype: DType) -> bool:
     return width == 16 and dtype is dtypes.float32
 
 
-def over_channels(length: str, lanes: Lanes, body: Callable[[int], list[str]]) -> list[str]:
+def over_channels(length: str, lanes: Lanes, body: Callable[[int], Body]) -> Body:
     """Text with `body` for the lanes from column c. On a CPU, columns that fill no vector are computed one by one."""
     if lanes.count == 1:
-        return ["const size_t c = GLOBAL_ID(0);", f"if (c >= (size_t){length}) return;", *body(1)]
+        return [Define("size_t", {"c": work_item(0)}), exit_beyond("c", SIZE_T(Word(length))), *body(1)]
     return [
         f"size_t c = GLOBAL_ID(0) * {lanes.count};", f"if (c + {lanes.count} <= (size_t){length}) {{",
-        *(f"  {line}" for line in body(lanes.count)), f"}} else for (; c < (size_t){length}; c++) {{",
-        *(f"  {line}" for line in body(1)), "}",
+        *(f"  {line}" for line in write_lines(body(lanes.count))), f"}} else for (; c < (size_t){length}; c++) {{",
+        *(f"  {line}" for line in write_lines(body(1))), "}",
     ]

@@ -7,9 +7,9 @@ from heald.api import Bind, dtypes
 from .c_text import literal
 from .copies import concat
 from .dialect import Target
-from .epilogue import indent_lines
+from .kernel_parts import Pointer
 from .matmul import matmul
-from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel, plane
+from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Stage, chain_plans, kernel, plane
 
 F32 = dtypes.float32
 RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -57,7 +57,7 @@ def _gates(target: Target, b: Bind) -> Plan:
              *(Pointer(name, INPUT, number, "f32", cells) for name, number in PEEPHOLES.items() if has_peepholes),
              Pointer("b", INPUT, 7, "f32", 4 * cells)]
     writes = [Pointer(f"{RESULTS[number]}_", OUTPUT, number, "f32", rows * cells) for number in sorted(b.needed)]
-    return Plan((kernel(target, "LSTMBlockCell", indent_lines(lines, 2), reads, writes, {"rows": rows, "cells": cells},
+    return Plan((kernel(target, "LSTMBlockCell", lines, reads, writes, {"rows": rows, "cells": cells},
                         (cells, rows), plane(cells, rows)),))
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from heald.api import Bind, errors
 
 from .dialect import Target
+from .kernel_parts import KernelParts, Pointer
+from .statements import Body
 
 INPUT, OUTPUT, SCRATCH, SIZE = "input", "output", "scratch", "size"
 BYTES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "f16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
@@ -131,38 +133,21 @@ def chain_plans(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
     return Plan(tuple(launches), tuple(sizes))
 
 
-class Pointer(NamedTuple):
-    """A buffer parameter: its name in the text, the value in the buffer, its C type.
-
-    `length`: the elements from the buffer's start to the end of the last that the kernel touches.
-    """
-
-    name: str
-    kind: str
-    number: int
-    stored: str
-    length: int
-
-    def parameter(self, *, written: bool) -> str:
-        return f"GLOBAL {'' if written else 'const '}{self.stored}* RESTRICT {self.name}"
-
-
 def kernel(
-    target: Target, name: str, body: str, reads: Sequence[Pointer], writes: Sequence[Pointer],
-    sizes: Mapping[str, int], items: Sequence[int], local: Sequence[int], before: str = "",
+    target: Target, name: str, body: Body, reads: Sequence[Pointer], writes: Sequence[Pointer],
+    sizes: Mapping[str, int], items: Sequence[int], local: Sequence[int], functions: str = "",
 ) -> KernelText:
     """A kernel with this body, and with parameters for the buffers read, the buffers written, and the sizes."""
-    parameters = [*(p.parameter(written=False) for p in reads), *(p.parameter(written=True) for p in writes),
-                  *(f"const i64 {size}" for size in sizes)]
-    group = ", ".join(str(n) for n in (*local, 1, 1)[:3])
-    text = f"{before}KERNEL({group}) {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
-    prelude = target.dialect.prelude(text)
+    groups = tuple(-(-n // group) for n, group in zip(items, local, strict=True))
+    wide, high, deep = (*local, 1, 1)[:3]
+    source = target.dialect.source(
+        KernelParts(name, (wide, high, deep), groups, reads, writes, sizes, body, functions))
     arguments = [*(Argument(p.kind, p.number) for p in (*reads, *writes)),
                  *(Argument(SIZE, value) for value in sizes.values())]
-    rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
+    rounded = tuple(n * group for n, group in zip(groups, local, strict=True))
     written = tuple(range(len(reads), len(reads) + len(writes)))
     extents = (*(BYTES[p.stored] * p.length for p in (*reads, *writes)), *(0 for _ in sizes))
-    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local), written, extents)
+    return KernelText(name, source, tuple(arguments), rounded, tuple(local), written, extents)
 
 
 LINE = (256,)

@@ -9,9 +9,9 @@ from heald.api import DType
 from .c_text import literal
 from .dialect import Target
 from .element_types import load, lowest, memory_type, register_type, store
-from .epilogue import indent_lines
+from .kernel_parts import Pointer
 from .lanes import is_vector, lanes_of, over_channels
-from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
+from .plan import INPUT, OUTPUT, Plan, kernel
 from .window import Window, items, over_places, over_taps
 
 # By op: the statement that adds element v, the result. NaN never wins a maximum; padding does not count for a mean.
@@ -43,7 +43,7 @@ def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
     head, count = items(target, window)
     lines = [*head, *over_channels("C", lanes, sums)]
     return Plan((kernel(
-        target, op, indent_lines(lines, 2), [Pointer("x0", INPUT, 0, memory_type(dtype), prod(window.shape))],
+        target, op, lines, [Pointer("x0", INPUT, 0, memory_type(dtype), prod(window.shape))],
         [Pointer("y0", OUTPUT, 0, memory_type(dtype), window.places * channels)], window.sizes | count,
         *lanes.grid(channels, *count.values()),
     ),))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from heald.api import Bind, dtypes, errors
 
-from .c_text import literal
+from .c_text import literal, write_lines
 from .expression import Literal, Step, result_types, statements
 
 F32 = dtypes.float32
@@ -73,7 +73,7 @@ def activation_functions(layer: Layer) -> str:
         steps = ACTIVATIONS.get(activation)
         if steps is None:
             raise errors.Unimplemented(f"no kernel text for the activation '{activation}'")
-        body = " ".join(statements(steps, result_types(steps, [F32]), 1))
+        body = " ".join(write_lines([*statements(steps, result_types(steps, [F32]), 1)]))
         functions.append(f"FUNCTION f32 {name}(const f32 v0) {{ {body} return v{len(steps)}; }}\n")
     return "".join(functions)
 

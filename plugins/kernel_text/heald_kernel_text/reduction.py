@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import operator
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import reduce as fold_terms
 from itertools import groupby
 from math import prod
 from typing import NamedTuple
@@ -11,18 +13,36 @@ from typing import NamedTuple
 from heald.api import DType, dtypes, errors
 
 from .broadcast import Dims
+from .c_text import expression, write_lines
 from .dialect import Target
 from .element_types import ELEMENTS, memory_type, register_type
-from .epilogue import indent_lines
+from .kernel_parts import Pointer
 from .lanes import lanes_of, over_channels
-from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel
-from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
+from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Stage, chain_plans, kernel
+from .reduction_ops import GROUP, WIDE, ReductionProblem, group_position, tree
+from .statements import (
+    Array,
+    Assign,
+    Body,
+    Define,
+    Indented,
+    Loop,
+    SameLine,
+    Statement,
+    When,
+    count_up,
+    exit_beyond,
+    work_item,
+)
+from .statements import Step as LoopStep
 from .strided_view import reach
+from .tree import SIZE_T, Number, Tree, Word
 
 BUSY_GROUPS = 1024  # that a GPU has work for at once
 SHORTEST_PIECE = 2048  # elements: a group's second launch takes as long as so many
 EXACT_TYPES = frozenset({dtypes.bool_, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
                          dtypes.uint64})
+SUMS, J, VALUE = Word("acc"), Word("j"), Word("v")
 
 
 class Axis(NamedTuple):
@@ -88,7 +108,7 @@ def _in_pieces(target: Target, problem: ReductionProblem, rows: int, pieces: int
 
 
 def _plan(
-    target: Target, how: str, problem: ReductionProblem, lines: Sequence[str], axes: Sequence[Axis],
+    target: Target, how: str, problem: ReductionProblem, lines: Body, axes: Sequence[Axis],
     items: Sequence[int], local: Sequence[int],
 ) -> Plan:
     read = reach(0, [(axis.length, axis.step) for axis in axes]) if problem.count else 0
@@ -96,21 +116,32 @@ def _plan(
     sizes = {f"n{d}": axis.length for d, axis in enumerate(axes)} | {f"s{d}": a.step for d, a in enumerate(axes)}
     stored = memory_type(problem.dtype)
     return Plan((kernel(
-        target, f"{problem.op}_{how}", indent_lines(lines, 2), [Pointer("x0", INPUT, 0, stored, read)],
+        target, f"{problem.op}_{how}", lines, [Pointer("x0", INPUT, 0, stored, read)],
         [Pointer("y0", OUTPUT, 0, stored, written)], sizes | {"count": problem.count}, items, local,
     ),))
 
 
-def _offset(name: str, number: str, axes: Sequence[Axis], counted_axes: Sequence[int]) -> list[str]:
+def _offset(name: str, number: str, axes: Sequence[Axis], counted_axes: Sequence[int]) -> Body:
     """Statements for the input's offset of element `number`, counted through `counted_axes`."""
-    lines, remaining, terms = [], number, []
+    lines: list[Statement] = []
+    remaining, terms = Word(number), []
     for d in reversed(counted_axes[1:]):
-        lines.append(f"const size_t {name}{d} = {remaining} % n{d}, {name}r{d} = {remaining} / n{d};")
-        remaining = f"{name}r{d}"
-        terms.append(f"{name}{d} * s{d}")
+        length, position, quotient = Word(f"n{d}"), Word(f"{name}{d}"), Word(f"{name}r{d}")
+        lines.append(Define("size_t", {position.name: remaining % length, quotient.name: remaining / length}))
+        remaining = quotient
+        terms.append(position * Word(f"s{d}"))
     if counted_axes:
-        terms.append(f"{remaining} * s{counted_axes[0]}")
-    return [*lines, f"const size_t {name} = {' + '.join(terms) or '0'};"]
+        terms.append(remaining * Word(f"s{counted_axes[0]}"))
+    return [*lines, Define("size_t", {name: _sum(terms)})]
+
+
+def _sum(terms: Sequence[Tree]) -> Tree:
+    return fold_terms(operator.add, terms) if terms else Number(0)
+
+
+def _outputs(kept_axes: Sequence[int]) -> Tree:
+    lengths = [SIZE_T(Word(f"n{d}")) for d in kept_axes]
+    return fold_terms(operator.mul, lengths) if lengths else Number(1)
 
 
 def _kept_last(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
@@ -118,32 +149,34 @@ def _kept_last(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) 
     last = len(axes) - 1
     kept_axes = [d for d, axis in enumerate(axes[:-1]) if not axis.reduced]
     lanes, rows = lanes_of(target), prod(axes[d].length for d in kept_axes)
-    loops, at = _loops(axes, [d for d, axis in enumerate(axes) if axis.reduced])
+    reduced = [d for d, axis in enumerate(axes) if axis.reduced]
+    column, row = Word("c"), Word("row")
 
-    def body(width: int) -> list[str]:
-        every = f"for (u32 j = 0; j < {width}; j++) "
+    def body(width: int) -> Body:
+        def add(at: Word) -> Body:
+            return [Indented([count_up("u32", "j", width, [
+                problem.element(at + column + J), problem.combine(SUMS[J], VALUE)], "braces")])]
+
         return [
-            f"{register_type(problem.sums)} acc[{width}];", f"{every}acc[j] = {problem.start};",
-            *loops,
-            f"  {every}{{ {problem.element(f'{at} + c + j')} {problem.combine('acc[j]', 'v')} }}",
-            f"{every}{problem.write(f'row * n{last} + c + j', 'acc[j]')}",
+            Array(register_type(problem.sums), "acc", width),
+            count_up("u32", "j", width, [Assign(SUMS[J], problem.start)]), *_loops(reduced, add),
+            count_up("u32", "j", width, [problem.write(row * Word(f"n{last}") + column + J, SUMS[J])]),
         ]
 
-    row_count = " * ".join(f"(size_t)n{d}" for d in kept_axes) or "1"
-    lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {row_count}) return;",
-             *_offset("first", "row", axes, kept_axes),
-             *over_channels(f"n{last}", lanes, body)]
+    lines = [Define("size_t", {"row": work_item(1)}), exit_beyond("row", _outputs(kept_axes)),
+             *_offset("first", "row", axes, kept_axes), *over_channels(f"n{last}", lanes, body)]
     items, local = lanes.grid(axes[-1].length, rows)
     return _plan(target, "columns", problem, lines, axes, items, local)
 
 
-def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str]:
-    """Loop heads over reduced axes, and the name of the offset in the innermost."""
-    heads, at = [], "first"
-    for d in reduced:
-        heads.append(f"for (size_t i{d} = 0, at{d} = {at}; i{d} < (size_t)n{d}; i{d}++, at{d} += s{d})")
-        at = f"at{d}"
-    return heads, at
+def _loops(reduced: Sequence[int], body: Callable[[Word], Body], at: str = "first") -> Body:
+    """Loops over reduced axes around `body`, which gets the offset of the innermost."""
+    if not reduced:
+        return body(Word(at))
+    d, *inner = reduced
+    steps = (LoopStep(f"i{d}", Number(0), "+", Number(1)), LoopStep(f"at{d}", Word(at), "+", Word(f"s{d}")))
+    return [Loop("size_t", steps, Word(f"i{d}") < SIZE_T(Word(f"n{d}")), _loops(inner, body, f"at{d}"),
+                 "below")]
 
 
 def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
@@ -152,15 +185,22 @@ def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -
     kept_axes = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes[:-1]) if axis.reduced]
     outputs = prod(axes[d].length for d in kept_axes)
-    loops, at = _loops(axes, reduced)
+    length, k = SIZE_T(Word(f"n{last}")), Word("k")
+
+    def add(at: Word) -> Body:
+        lanes = count_up("u32", "j", 16, [problem.element(at + k + J), problem.combine(SUMS[J], VALUE)], "braces")
+        last_elements: Body = [problem.element(at + k), problem.combine(SUMS[0], VALUE)]
+        return [
+            "{", "  size_t k = 0;", f"  for (; k + 16 <= {expression(length)}; k += 16)",
+            *(f"    {line}" for line in write_lines([lanes])),
+            f"  for (; k < {expression(length)}; k++) {{ {' '.join(write_lines(last_elements))} }}", "}",
+        ]
+
     lines = [
-        "const size_t o = GLOBAL_ID(0);", f"if (o >= {' * '.join(f'(size_t)n{d}' for d in kept_axes) or '1'}) return;",
+        Define("size_t", {"o": work_item(0)}), exit_beyond("o", _outputs(kept_axes)),
         *_offset("first", "o", axes, kept_axes),
-        f"{c_type} acc[16];", f"for (u32 j = 0; j < 16; j++) acc[j] = {problem.start};",
-        *loops, "{", "  size_t k = 0;", f"  for (; k + 16 <= (size_t)n{last}; k += 16)",
-        f"    for (u32 j = 0; j < 16; j++) {{ {problem.element(f'{at} + k + j')} {problem.combine('acc[j]', 'v')} }}",
-        f"  for (; k < (size_t)n{last}; k++) {{ {problem.element(f'{at} + k')} {problem.combine('acc[0]', 'v')} }}",
-        "}", f"for (u32 j = 1; j < 16; j++) {problem.combine('acc[0]', 'acc[j]')}", problem.write("o", "acc[0]"),
+        Array(c_type, "acc", 16), count_up("u32", "j", 16, [Assign(SUMS[J], problem.start)]), *_loops(reduced, add),
+        count_up("u32", "j", 16, [problem.combine(SUMS[0], SUMS[J])], start=1), problem.write(Word("o"), SUMS[0]),
     ]
     return _plan(target, "rows", problem, lines, axes, (outputs,), (1,) if outputs < 64 else (16,))
 
@@ -170,13 +210,16 @@ def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) 
     c_type = register_type(problem.sums)
     kept_axes = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes) if axis.reduced]
+    total = Word("acc")
     lines = [
-        f"LOCAL {c_type} part[{GROUP}];", "const size_t o = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
-        *_offset("first", "o", axes, kept_axes), f"{c_type} acc = {problem.start};",
-        f"for (size_t k = t; k < (size_t)count; k += {GROUP}) {{", *_offset("at", "k", axes, reduced),
-        f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}",
+        Array(c_type, "part", GROUP, is_shared=True), *group_position("o"),
+        *_offset("first", "o", axes, kept_axes), Define(c_type, {"acc": problem.start}, constant=False),
+        count_up("size_t", "k", SIZE_T(Word("count")), [
+            *_offset("at", "k", axes, reduced),
+            SameLine([problem.element(Word("first") + Word("at")), problem.combine(total, VALUE)]),
+        ], "block", start=Word("t"), by=GROUP),
         *tree(target, problem.combine, c_type, "acc"),
-        f"if (t == 0) {problem.write('o', 'part[0]')}",
+        When(Word("t") == 0, [problem.write(Word("o"), Word("part")[0])]),
     ]
     outputs = prod(axes[d].length for d in kept_axes)
     return _plan(target, "groups", problem, lines, axes, (outputs * GROUP,), (GROUP,))

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from heald.api import DType, dtypes, errors
 
-from .c_text import expression, literal
 from .dialect import Target
-from .element_types import ELEMENTS, limits, load, register_type, store
-from .tree import T, Tree, U, Word, both, choose, either
+from .element_types import ELEMENTS, limits, number_tree, register_type
+from .statements import Assign, Barrier, Body, Define, Loop, SameLine, Store, When
+from .statements import Step as LoopStep
+from .tree import Group, Load, Number, T, Tree, TypeName, U, Word, both, choose, either, function, instantiate
 
 
 class Reduction(NamedTuple):
@@ -40,13 +41,13 @@ GROUP = 256  # work-items of a tree
 WARP = 32  # threads of CUDA that exchange values without local memory
 
 
-def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
-    """A function that returns the expression combining two values. Raises Unimplemented."""
+def combiner(op: str, dtype: DType) -> Callable[[Tree, Tree], Assign]:
+    """A function that returns the statement combining a value into an accumulator. Raises Unimplemented."""
     tree = next((tree for classes, tree in REDUCTIONS[op].trees.items() if dtype.kind in classes), None)
     if tree is None or dtype not in ELEMENTS:
         raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
     types = {"T": register_type(dtype), "U": ELEMENTS[dtype].unsigned}
-    return lambda total, value: expression(tree, types | {"a": total, "v": value})
+    return lambda total, value: Assign(total, instantiate(tree, {"a": total, "v": value}, types))
 
 
 @dataclass(frozen=True)
@@ -59,37 +60,47 @@ class ReductionProblem:
     count: int
 
     @property
-    def start(self) -> str:
-        return literal(REDUCTIONS[self.op].start(self.sums), self.sums)
+    def start(self) -> Tree:
+        return number_tree(REDUCTIONS[self.op].start(self.sums), self.sums)
 
-    def combine(self, a: str, v: str) -> str:
-        return f"{a} = {combiner(self.op, self.sums)(a, v)};"
+    def combine(self, total: Tree, value: Tree) -> Assign:
+        return combiner(self.op, self.sums)(total, value)
 
-    def element(self, index: str) -> str:
+    def element(self, index: Tree) -> Define:
         """The definition of v, an element of the input."""
-        return f"const {register_type(self.sums)} v = ({register_type(self.sums)}){load(self.dtype, 'x0', index)};"
+        name = TypeName(register_type(self.sums))
+        return Define(name, {"v": name(Load(self.dtype, "x0", index))})
 
-    def write(self, index: str, total: str) -> str:
-        if self.op == "Mean" and self.sums.kind == "f":
-            total = f"{total} / ({register_type(self.sums)})count"
-        elif self.op == "Mean":
-            total = f"count == 0 ? 0 : {total} / ({register_type(self.sums)})count"
-        return store(self.dtype, "y0", index, f"({register_type(self.dtype)})({total})")
+    def write(self, index: Tree, total: Tree) -> Store:
+        count = Word("count")
+        if self.op == "Mean":
+            mean = total / TypeName(register_type(self.sums))(count)
+            total = mean if self.sums.kind == "f" else choose(count == 0, 0, mean)
+        return Store(self.dtype, "y0", index, TypeName(register_type(self.dtype))(Group(total)))
 
 
-def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value: str) -> list[str]:
+def group_position(name: str) -> Body:
+    """The number of the group, which has one result, and that of the work-item in it."""
+    return [Define("size_t", {name: function("GROUP_ID")(0)}), Define("u32", {"t": function("LOCAL_ID")(0)})]
+
+
+def tree(target: Target, combine: Callable[[Tree, Tree], Assign], c_type: str, value: str) -> Body:
     """Statements that combine the values of all work-items into part[0]. They may change `value`."""
+    total, part, t = Word(value), Word("part"), Word("t")
     if "heald_shfl_down" not in target.dialect.functions:
-        return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
-                f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
+        half_way = Word("half_way")
+        halves = LoopStep("half_way", Number(GROUP // 2), "/", Number(2))
+        step = When(t < half_way, [combine(part[t], part[t + half_way])], "braces")
+        return [Assign(part[t], total), Barrier(), Loop("u32", (halves,), half_way > 0, [step, Barrier()], "block")]
 
-    def shuffle_sums(first: int) -> list[str]:
-        return ["UNROLL", f"for (u32 by = {first}; by > 0; by /= 2) {{",
-                f"const {c_type} other = heald_shfl_down({value}, by); {combine(value, 'other')}", "}"]
+    def shuffle_sums(first: int) -> Loop:
+        other = Define(c_type, {"other": function("heald_shfl_down")(total, Word("by"))})
+        halves = LoopStep("by", Number(first), "/", Number(2))
+        return Loop("u32", (halves,), Word("by") > 0, [SameLine([other, combine(total, Word("other"))])], "block", True)
 
     warps = GROUP // WARP
     return [
-        *shuffle_sums(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;",
-        f"if (t < {WARP}) {{",
-        f"{value} = part[t % {warps}];", *shuffle_sums(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
+        shuffle_sums(WARP // 2), When(t % WARP == 0, [Assign(part[t / WARP], total)]), Barrier(),
+        When(t < WARP, [Assign(total, part[t % warps]), shuffle_sums(warps // 2),
+                        When(t == 0, [Assign(part[0], total)])], "block"), Barrier(),
     ]

@@ -19,10 +19,11 @@ from heald.api import Bind, errors
 
 from .copies import fill, part
 from .dialect import Target
-from .epilogue import bias, indent_lines
+from .epilogue import bias
+from .kernel_parts import Pointer
 from .math_plans import ints
 from .matmul import matmul
-from .plan import INPUT, LINE, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel, plane
+from .plan import INPUT, LINE, OUTPUT, SCRATCH, Argument, Plan, Stage, chain_plans, kernel, plane
 from .recurrent_cells import F32, Layer, activation_functions, layer_of
 from .sequence_texts import (
     GROUP,
@@ -203,7 +204,7 @@ class _SequencePlan:
     ) -> None:
         """Add a kernel. `reads`, `writes`: further buffers beside the cells' own. `step`: the number of its step."""
         reads, writes = [*reads, *self._inputs_of_cells()], [*writes, *self._outputs_of_cells()]
-        text = kernel(self._target, f"{self._b.op.lstrip('_')}_{form}", indent_lines(body, 2), _pointers(reads, INPUT),
+        text = kernel(self._target, f"{self._b.op.lstrip('_')}_{form}", body, _pointers(reads, INPUT),
                       _pointers(writes, OUTPUT), {**step, **self._sizes}, items, local, self._functions)
         self._stages.append(Stage(Plan((text,)), [buffer.argument for buffer in reads],
                                   [buffer.argument for buffer in writes]))

@@ -6,14 +6,29 @@ from math import inf
 
 from heald.api import DType
 
-from .c_text import literal
 from .dialect import Target
-from .element_types import load, memory_type, register_type, store
-from .epilogue import indent_lines
-from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
-from .reduction_ops import GROUP, combiner, tree
+from .element_types import memory_type, number_tree, register_type
+from .kernel_parts import Pointer
+from .plan import INPUT, LINE, OUTPUT, Plan, kernel
+from .reduction_ops import GROUP, combiner, group_position, tree
+from .statements import (
+    Array,
+    Assign,
+    Barrier,
+    Body,
+    Define,
+    Loop,
+    Statement,
+    Store,
+    count_up,
+    exit_beyond,
+    work_item,
+)
+from .tree import SIZE_T, Load, Number, Word, function
 
-RESULTS = {"Softmax": "exp(v - most) / total", "LogSoftmax": "v - most - log(total)"}
+V, MOST, TOTAL = map(Word, ("v", "most", "total"))
+exp, log = function("exp"), function("log")
+RESULTS = {"Softmax": exp(V - MOST) / TOTAL, "LogSoftmax": V - MOST - log(TOTAL)}
 
 
 def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> Plan:
@@ -21,29 +36,29 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
     if not rows * columns:
         return Plan()
     c_type = register_type(dtype)
-    value = f"const {c_type} v = {load(dtype, 'x0', 'r * columns + c')};"
-    write = store(dtype, "y0", "r * columns + c", RESULTS[op])
+    at = Word("r") * Word("columns") + Word("c")
+    value = Define(c_type, {"v": Load(dtype, "x0", at)})
     largest, add = combiner("Max", dtype), combiner("Sum", dtype)
-    least = literal(-inf, dtype)
+    start = Define(c_type, {"most": number_tree(-inf, dtype), "total": Number(0)}, constant=False)
+
+    def each(statement: Statement) -> Loop:
+        first, by = (0, 1) if target.cpu else (Word("t"), GROUP)
+        return count_up("size_t", "c", SIZE_T(Word("columns")), [value, statement], "braces", start=first, by=by)
+
+    greatest, sums = each(largest(MOST, V)), each(Assign(TOTAL, exp(V - MOST), "+"))
+    results = each(Store(dtype, "y0", at, RESULTS[op]))
+    lines: Body
     if target.cpu:
-        every = "for (size_t c = 0; c < (size_t)columns; c++)"
-        lines = [
-            "const size_t r = GLOBAL_ID(0);", "if (r >= (size_t)rows) return;", f"{c_type} most = {least}, total = 0;",
-            f"{every} {{ {value} most = {largest('most', 'v')}; }}", f"{every} {{ {value} total += exp(v - most); }}",
-            f"{every} {{ {value} {write} }}",
-        ]
+        lines = [Define("size_t", {"r": work_item(0)}), exit_beyond("r", SIZE_T(Word("rows"))), start,
+                 greatest, sums, results]
     else:
-        every = f"for (size_t c = t; c < (size_t)columns; c += {GROUP})"
         lines = [
-            f"LOCAL {c_type} part[{GROUP}];", "const size_t r = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
-            f"{c_type} most = {least}, total = 0;", f"{every} {{ {value} most = {largest('most', 'v')}; }}",
-            *tree(target, lambda a, v: f"{a} = {largest(a, v)};", c_type, "most"), "most = part[0];", "BARRIER;",
-            f"{every} {{ {value} total += exp(v - most); }}",
-            *tree(target, lambda a, v: f"{a} = {add(a, v)};", c_type, "total"),
-            "total = part[0];", f"{every} {{ {value} {write} }}",
+            Array(c_type, "part", GROUP, is_shared=True), *group_position("r"), start,
+            greatest, *tree(target, largest, c_type, "most"), Assign(MOST, Word("part")[0]), Barrier(),
+            sums, *tree(target, add, c_type, "total"), Assign(TOTAL, Word("part")[0]), results,
         ]
     return Plan((kernel(
-        target, op, indent_lines(lines, 2), [Pointer("x0", INPUT, 0, memory_type(dtype), rows * columns)],
+        target, op, lines, [Pointer("x0", INPUT, 0, memory_type(dtype), rows * columns)],
         [Pointer("y0", OUTPUT, 0, memory_type(dtype), rows * columns)], {"rows": rows, "columns": columns},
         *(((rows,), (1,)) if target.cpu else ((rows * GROUP,), LINE)),
     ),))

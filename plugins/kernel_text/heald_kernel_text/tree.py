@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, Union
+from typing import NamedTuple, Protocol, TypeVar, Union
 
 from heald.api import DType
 
@@ -198,3 +198,45 @@ def fold(tree: Tree, reader: Reader[R]) -> R:
         case Group(operand):
             return reader.group(fold(operand, reader))
     raise TypeError(f"{type(tree).__name__} is no node of a tree")
+
+
+class Instance(NamedTuple):
+    """A reader that makes a tree: `words` and `types` take the place of names."""
+
+    words: Mapping[str, Tree]
+    types: Mapping[str, str]
+
+    def word(self, name: str) -> Tree:
+        return Word(self.types[name]) if name in self.types else self.words.get(name) or Word(name)
+
+    def number(self, number: Number) -> Tree:
+        return number
+
+    def prefix(self, operator: str, operand: Tree) -> Tree:
+        return Prefix(operator, operand)
+
+    def operation(self, operator: str, left: Tree, right: Tree) -> Tree:
+        return Operation(operator, left, right)
+
+    def choice(self, condition: Tree, result: Tree, otherwise: Tree) -> Tree:
+        return Choice(condition, result, otherwise)
+
+    def conversion(self, type_name: str, operand: Tree) -> Tree:
+        return Conversion(self.types.get(type_name, type_name), operand)
+
+    def call(self, function: str, arguments: list[Tree]) -> Tree:
+        return Call(function, tuple(arguments))
+
+    def element(self, array: Tree, index: Tree) -> Tree:
+        return Element(array, index)
+
+    def load(self, dtype: DType, buffer: str, index: Tree) -> Tree:
+        return Load(dtype, buffer, index)
+
+    def group(self, operand: Tree) -> Tree:
+        return Group(operand)
+
+
+def instantiate(tree: Tree, words: Mapping[str, Tree], types: Mapping[str, str]) -> Tree:
+    """The tree of an op over these operands, of these types."""
+    return fold(tree, Instance(words, types))
