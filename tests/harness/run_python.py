@@ -15,7 +15,7 @@ PYTHON = Target(Python())
 
 
 def convert(type_name: str, value: Any) -> Any:
-    return int(value) if type_name == "size_t" else np.asarray(value).astype(TYPES[type_name])[()]
+    return int(value) if type_name in ("size_t", "offset") else np.asarray(value).astype(TYPES[type_name])[()]
 
 
 def operate(operator: str, left: Any, right: Any) -> Any:

@@ -15,8 +15,11 @@ from heald.api import dtypes
 from heald.errors import Unimplemented
 from heald_kernel_text import METAL_GPU, WGSL_GPU, Literal, Step, elementwise, matmul
 from heald_kernel_text.arg_extreme import arg_extreme
+from heald_kernel_text.copies import fill, part, tile, transpose
+from heald_kernel_text.gather import gather
 from heald_kernel_text.reduction import reduce
 from heald_kernel_text.softmax import softmax
+from heald_kernel_text.strided_view import dense_view
 
 F = dtypes.float32
 STUBS = Path(__file__).parent / "metal"  # the names of Metal's library
@@ -80,6 +83,25 @@ def test_softmax_runs_in_a_dialect_of_python(op):
         x = numbers((2, columns)) / np.float32(4)
         (got,) = run_plan(softmax(PYTHON, op, F, 2, columns), [x], [(np.float32, x.shape)])
         assert_near(got, run_op(op, [x], {"T": F})[0])
+
+
+def test_copies_run_in_a_dialect_of_python():
+    x = numbers((3, 4, 5)).astype(np.uint32)
+    view = dense_view(x.shape).view_of_index([slice(None, None, -1), slice(3, 0, -2), slice(1, 4)])
+    for plan, want in ((transpose(PYTHON, 4, x.shape, (2, 0, 1)), x.transpose(2, 0, 1)),
+                       (tile(PYTHON, 4, x.shape, (2, 1, 3)), np.tile(x, (2, 1, 3))),
+                       (part(PYTHON, 4, view), x[::-1, 3:0:-2, 1:4]),
+                       (fill(PYTHON, F, 7, 2.5), np.full(7, np.float32(2.5)))):
+        (got,) = run_plan(plan, [x], [(want.dtype, want.shape)])
+        np.testing.assert_array_equal(got, want)
+
+
+def test_picks_run_in_a_dialect_of_python():
+    x, index = numbers((3, 4, 5)).astype(np.uint32), np.int32([0, 3, -1, 9, 2])
+    plan = gather(PYTHON, 4, dtypes.int32, batch=1, outer=3, length=4, inner=5, picks=5)
+    (got,) = run_plan(plan, [x, index], [(np.uint32, (3, 5, 5))])
+    is_inside = (index >= 0) & (index < 4)
+    np.testing.assert_array_equal(got, np.where(is_inside[:, None], x[:, np.where(is_inside, index, 0)], 0))
 
 
 def test_the_dialect_of_python_is_a_short_one():
@@ -153,6 +175,9 @@ fn Relu(@builtin(global_invocation_id) global_id: vec3<u32>,
     (lambda: elementwise(WGSL_GPU, (Step("Neg", (0,)),), [(F, (1 << 20, 1 << 13))]), "groups|32 bits"),
     (lambda: reduce(WGSL_GPU, "Sum", F, (2, 1 << 32), (1,)), "32 bits"),
     (lambda: reduce(WGSL_GPU, "Mean", dtypes.int32, (4,), (0,)), "i64"),
+    (lambda: arg_extreme(WGSL_GPU, "ArgMax", dtypes.bool_, (3, 4), 1, dtypes.int32), "order"),
+    (lambda: transpose(WGSL_GPU, 8, (3, 4), (1, 0)), "uint64"),
+    (lambda: gather(WGSL_GPU, 4, dtypes.int64, batch=1, outer=3, length=4, inner=5, picks=5), "int64"),
     (lambda: matmul(WGSL_GPU, F, (9, 9), (9, 9)), "MatMul in WGSL"),
     (lambda: elementwise(METAL_GPU, (Step("Neg", (0,)),), [(dtypes.float64, (4,))]), "f64"),
     (lambda: elementwise(METAL_GPU, (Step("Erfc", (0,)),), [(F, (4,))]), "erfc"),

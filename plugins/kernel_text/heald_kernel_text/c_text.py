@@ -24,7 +24,7 @@ from .statements import (
     When,
 )
 from .statements import Step as LoopStep
-from .tree import Number, Tree, fold
+from .tree import OFFSET, Number, Tree, fold
 
 _ROWS = ("?", "||", "&&", "|", "^", "&", "== !=", "< <= > >=", "<< >>", "+ -", "* / %")  # the loosest first
 LEVELS = {operator: level for level, row in enumerate(_ROWS, 1) for operator in row.split()}
@@ -63,7 +63,7 @@ class CText:
         return Text(f"{condition.at_least(above)} ? {result.at_least(above)} : {otherwise.text}", CHOICE)
 
     def conversion(self, type_name: str, operand: Text) -> Text:
-        return Text(f"({type_name}){operand.at_least(PREFIX)}", PREFIX)
+        return Text(f"({type_of(type_name)}){operand.at_least(PREFIX)}", PREFIX)
 
     def call(self, function: str, arguments: Sequence[Text]) -> Text:
         return Text(f"{function}({', '.join(argument.text for argument in arguments)})")
@@ -79,6 +79,10 @@ class CText:
 
 
 C_TEXT = CText()
+
+
+def type_of(name: str) -> str:
+    return "i64" if name == OFFSET else name
 
 
 def spell_number(number: Number) -> str:
@@ -121,7 +125,7 @@ def _simple_line(statement: Statement) -> str:
     match statement:
         case Define(type_name, values, constant):
             variables = ", ".join(f"{name} = {expression(value)}" for name, value in values.items())
-            return f"{'const ' * constant}{type_name} {variables};"
+            return f"{'const ' * constant}{type_of(type_name)} {variables};"
         case Array(type_name, name, length, is_shared):
             return f"{'LOCAL ' * is_shared}{type_name} {name}[{length}];"
         case Assign(variable, value, operator):

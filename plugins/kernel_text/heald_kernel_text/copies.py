@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from math import prod
+from operator import add, mul
 
-from heald.api import DType
+from heald.api import DType, dtypes
 
 from .broadcast import Dims
-from .c_text import literal
 from .dialect import Target
-from .element_types import memory_type, store
+from .element_types import memory_type, number_tree, store
 from .kernel_parts import Pointer
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, kernel, plane
+from .statements import Body, Define, Exit, Statement, Store, When, exit_beyond, work_item
 from .strided_view import StridedView, dense_view, merge_axes, reach
+from .tree import OFFSET, SIZE_T, Load, Number, Word, either
 
-WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
+# The types that elements of so many bytes are copied as.
+WORDS = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 def copy(
@@ -29,18 +33,24 @@ def copy(
     last = len(axes) - 1
     sizes = {f"n{d}": n for d, (n, _, _) in enumerate(axes)} | {f"s{d}": s for d, (_, s, _) in enumerate(axes)}
     sizes |= {f"t{d}": t for d, (_, _, t) in enumerate(axes)} | {"s": source.first, "t": destination.first}
-    all_rows = " * ".join(f"(size_t)n{d}" for d in range(last)) or "1"
-    lines = [f"const size_t c{last} = GLOBAL_ID(0), row = {'GLOBAL_ID(1)' if last else '0'};",
-             f"if (c{last} >= (size_t)n{last} || row >= {all_rows}) return;"]
-    remaining = "row"
+    row, lengths = Word("row"), [Word(f"n{d}") for d in range(last + 1)]
+    all_rows = reduce(mul, map(SIZE_T, lengths[:last])) if last else Number(1)
+    column = Word(f"c{last}")
+    lines: list[Statement] = [
+        Define("size_t", {column.name: work_item(0), "row": work_item(1) if last else Number(0)}),
+        When(either(column >= SIZE_T(lengths[last]), row >= all_rows), [Exit()]),
+    ]
+    remaining: Word = row
     for d in range(last - 1, -1, -1):
-        divided = f"const size_t c{d} = {remaining} % n{d}, r{d} = {remaining} / n{d};"
-        lines.append(divided if d else f"const size_t c0 = {remaining};")
-        remaining = f"r{d}"
-    at_s, at_t = (" + ".join([side, *(f"(i64)c{d} * {side}{d}" for d in range(last + 1))]) for side in "st")
-    lines.append(f"y0[{at_t}] = x0[{at_s}];")
+        divided = {f"c{d}": remaining % lengths[d], f"r{d}": remaining / lengths[d]} if d else {"c0": remaining}
+        lines.append(Define("size_t", divided))
+        remaining = Word(f"r{d}")
+    at_s, at_t = (reduce(add, (OFFSET(Word(f"c{d}")) * Word(f"{side}{d}") for d in range(last + 1)), Word(side))
+                  for side in "st")
+    element = WORDS[itemsize]
+    lines.append(Store(element, "y0", at_t, Load(element, "x0", at_s)))
     columns, rows = axes[-1][0], prod(n for n, _, _ in axes[:-1])
-    word = WORDS[itemsize]
+    word = memory_type(element)
     read, written = (reach(view.first, [(n, axis[side]) for n, *axis in axes])
                      for side, view in enumerate((source, destination)))
     return [kernel(
@@ -54,8 +64,8 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
     """Fill output 0 with `value`. No inputs."""
     if not size:
         return Plan()
-    lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
-             store(dtype, "y0", "o", literal(value, dtype))]
+    lines: Body = [Define("size_t", {"o": work_item(0)}), exit_beyond("o", SIZE_T(Word("size"))),
+                   Store(dtype, "y0", Word("o"), number_tree(value, dtype))]
     output = Pointer("y0", OUTPUT, 0, memory_type(dtype), size)
     return Plan((kernel(target, "fill", lines, [], [output], {"size": size}, (size,), LINE),))
 

@@ -9,6 +9,8 @@ from .dialect import Target
 from .element_types import memory_type
 from .kernel_parts import Pointer
 from .plan import INPUT, OUTPUT, Plan, kernel, plane
+from .statements import Body, Define, Exit, Store, When, work_item
+from .tree import OFFSET, SIZE_T, Load, Word, both, choose, either
 
 
 def gather(
@@ -18,13 +20,18 @@ def gather(
     rows = batch * outer * picks
     if not rows * inner:
         return Plan()
-    lines = [
-        "const size_t c = GLOBAL_ID(0), row = GLOBAL_ID(1);", "if (c >= (size_t)inner || row >= (size_t)rows) return;",
-        "const size_t pick = row % picks, above = row / picks, b = above / outer;",
-        "const i64 at = (i64)x1[b * picks + pick];",
-        "y0[row * inner + c] = at >= 0 && at < length ? x0[(above * length + at) * inner + c] : 0;",
+    c, row, pick, above, at, b = map(Word, ("c", "row", "pick", "above", "at", "b"))
+    inner_length, count = Word("inner"), Word("picks")
+    element = WORDS[itemsize]
+    picked = Load(element, "x0", (above * Word("length") + at) * inner_length + c)
+    lines: Body = [
+        Define("size_t", {"c": work_item(0), "row": work_item(1)}),
+        When(either(c >= SIZE_T(inner_length), row >= SIZE_T(Word("rows"))), [Exit()]),
+        Define("size_t", {"pick": row % count, "above": row / count, "b": above / Word("outer")}),
+        Define(OFFSET, {"at": OFFSET(Load(indices, "x1", b * count + pick))}),
+        Store(element, "y0", row * inner_length + c, choose(both(at >= 0, at < Word("length")), picked, 0)),
     ]
-    word = WORDS[itemsize]
+    word = memory_type(element)
     reads = [Pointer("x0", INPUT, 0, word, batch * outer * length * inner),
              Pointer("x1", INPUT, 1, memory_type(indices), batch * picks)]
     sizes = {"rows": rows, "outer": outer, "length": length, "inner": inner, "picks": picks}

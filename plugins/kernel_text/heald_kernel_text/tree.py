@@ -5,7 +5,8 @@
 # its meaning: `c_text` a text with a level of precedence, `wgsl` a text of another grammar, a test the value itself.
 #
 # Types are names too. T is the type of the operands in registers, U the unsigned type in which its integers wrap
-# around, D the target of a cast. The other names are in `Dialect.types`; positions are of size_t.
+# around, D the target of a cast. The other names are in `Dialect.types`; positions are of size_t, and of offset where a
+# step between them may be negative.
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ class TypeName(str):
         return Conversion(self, tree_of(operand))
 
 
-T, U, D, I32, U32, I64, U64, SIZE_T = map(TypeName, ("T", "U", "D", "i32", "u32", "i64", "u64", "size_t"))
+T, U, D, I32, U32, I64, U64 = map(TypeName, ("T", "U", "D", "i32", "u32", "i64", "u64"))
+SIZE_T, OFFSET = TypeName("size_t"), TypeName("offset")
 
 
 def tree_of(operand: Operand) -> Tree:

@@ -36,7 +36,8 @@ from .statements import (
 )
 from .tree import Number, Tree, fold
 
-TYPES = {"f32": "f32", "i32": "i32", "u32": "u32", "size_t": "u32", "u8": "bool"}  # u8: only as the type of bools
+# u8 is only the type of bools; a negative offset is added as its complement
+TYPES = {"f32": "f32", "i32": "i32", "u32": "u32", "size_t": "u32", "offset": "u32", "u8": "bool"}
 MOST_GROUPS = 65535  # in one dimension
 CALLS = {name: f"{name}({{0}})" for name in (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "expm1", "floor", "log", "log1p",
@@ -112,7 +113,8 @@ class WgslText:
         return Text(f"select({otherwise.text}, {result.text}, {condition.text})")
 
     def conversion(self, type_name: str, operand: Text) -> Text:
-        return Text(f"{type_of(type_name)}({operand.text})")
+        is_negative = type_of(type_name) == "u32" and operand.text.startswith("-")  # a constant that u32 does not have
+        return Text(f"{type_of(type_name)}({f'i32({operand.text})' if is_negative else operand.text})")
 
     def call(self, function: str, arguments: Sequence[Text]) -> Text:
         if function not in CALLS:
@@ -237,10 +239,12 @@ def _check(parts: KernelParts) -> None:
     """Raise Unimplemented for C, for launches that WebGPU refuses, and for numbers that 32 bits do not hold."""
     if parts.functions or any(isinstance(statement, str) for statement in parts.body):
         raise errors.Unimplemented(f"no kernel text for {parts.name} in WGSL")
+    if parts.name in ("ArgMax", "ArgMin") and any(pointer.stored == "u8" for pointer in parts.reads):
+        raise errors.Unimplemented("WGSL has no order of bools")
     if max(parts.groups) > MOST_GROUPS:
         raise errors.Unimplemented(f"{max(parts.groups)} groups in one dimension, of which WGSL has {MOST_GROUPS}")
     numbers = [*parts.sizes.values(), *(pointer.length for pointer in (*parts.reads, *parts.writes))]
-    if not all(0 <= number < 1 << 32 for number in numbers):
+    if not all(-(1 << 31) <= number < 1 << 32 for number in numbers):
         raise errors.Unimplemented("a number that 32 bits do not hold, in WGSL")
 
 
