@@ -21,6 +21,7 @@ from heald_kernel_text import (
     NodeKernel,
     bind_plan,
     check_plan,
+    register_host_results,
 )
 
 from .library_kernels import register_library_kernels
@@ -29,6 +30,7 @@ from .native import Launch
 
 def register_kernels(kernels: Kernels) -> None:
     register_library_kernels(kernels)
+    register_host_results(kernels)
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
     for name, fused in FUSIONS.items():

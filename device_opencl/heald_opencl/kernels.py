@@ -22,6 +22,7 @@ from heald_kernel_text import (
     NodeKernel,
     bind_plan,
     check_plan,
+    register_host_results,
 )
 
 from .native import Launch
@@ -30,6 +31,7 @@ OPTIONS = "-cl-std=CL1.2"  # and no option that lets the compiler change numeric
 
 
 def register_kernels(kernels: Kernels) -> None:
+    register_host_results(kernels)
     for op, row in NODES.items():
         kernels.kernel(op, dtypes=row.dtypes, host=row.host)(partial(bind, row))
     for name, fused in FUSIONS.items():

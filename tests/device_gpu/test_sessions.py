@@ -156,6 +156,20 @@ def test_kernels_with_scratch_are_captured(fake: ModuleType) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("op", "expected"), [("Shape", [2, 3]), ("Size", 6), ("Rank", 2)])
+def test_a_shape_is_in_host_memory_and_needs_no_launch_and_no_copy(fake: ModuleType, op: str, expected: object) -> None:
+    types = {"T": dtypes.float32} | ({} if op == "Rank" else {"out_type": dtypes.int32})
+    net = graph(placeholder("x", (2, 3)), node("n", "Neg", "x", device="GPU:0"),
+                Node("s", op, ["n", "^n"], device="GPU:0", attrs=types))  # a control edge, so that link folds nothing
+    with heald.Session(net, STRICT) as session:
+        x = np.ones((2, 3), np.float32)
+        assert session.placement()["s"].device == "GPU:0"
+        assert session.run("s", {"x": x}).tolist() == expected
+        calls_by_code = [bound.call.code for bound in session.prepare(["s"], ["x"]).executable(((2, 3),)).layout.calls]
+        assert [code for code in calls_by_code if code == "heald.copy"] == ["heald.copy"]  # of x, to the GPU
+        assert calls(fake, lambda: session.run("s", {"x": x}))["launch"] == 1
+
+
 def test_a_launch_with_too_many_blocks_is_declined_with_the_reason(fake: ModuleType) -> None:
     perm = Node("perm", "Const", attrs={"dtype": dtypes.int32, "value": np.int32([1, 0])})
     y = Node("y", "Transpose", ["x", "perm"], device="GPU:0", attrs={"T": dtypes.uint8, "Tperm": dtypes.int32})

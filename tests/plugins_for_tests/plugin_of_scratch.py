@@ -1,9 +1,9 @@
-"""Kernels with scratch, and with objects that they prepared on a device, for CPU and SIM."""
+"""Kernels with scratch, with objects that they prepared on a device, and with results in host memory."""
 
 from __future__ import annotations
 
 import numpy as np
-from heald.api import OpSpec, TensorMetadata, dtypes, hookimpl
+from heald.api import OpSpec, TensorMetadata, dtypes, hookimpl, info
 
 HEALD_API = (1, 4)
 BYTES = (4096, 0, 12)
@@ -18,6 +18,12 @@ def heald_ops(registry):
                         metadata=lambda attrs, x: x))
     registry.add(OpSpec("Test>Scaled", inputs=["x: T", "scale: T"], outputs=["y: T"], attrs=["T: {float}"],
                         metadata=lambda attrs, x, scale: x))
+
+
+    registry.add(OpSpec("Test>Dims", inputs=["x: T"], outputs=["y: int32"], attrs=["T: {float}"],
+                        metadata=lambda attrs, x: info(dtypes.int32, (len(x.meta.dims),))))
+    registry.add(OpSpec("Test>Index", inputs=["a: T", "b: T"], outputs=["sum: T", "product: T"],
+                        attrs=["T: {int32}"], metadata=lambda attrs, a, b: (a, b)))
 
 
 @hookimpl
@@ -85,3 +91,16 @@ def register_sim(kernels):
         buffer = b.prepared("test/scale", make, release=release)
         kernel = Kernel(b.op, b.node, np.multiply, tuple(info.meta for info in b.inputs), b.outputs, 1.0)
         return lambda x, _, out: b.device.native.launch(b.stream, kernel, (x, buffer, out))
+
+    @kernels.kernel("Test>Dims", host_outputs=True)
+    def dims(b):
+        shape = b.inputs[0].meta.dims
+        return lambda _, out: np.copyto(out, shape)
+
+    @kernels.kernel("Test>Index", host=("a", "b"), host_outputs=True)
+    def index(b):
+        def run(a, b, total, product):
+            np.add(a, b, total)
+            np.multiply(a, b, product)
+
+        return run

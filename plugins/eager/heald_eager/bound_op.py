@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from heald.api import Device, KernelDef, MetadataRule, OpAttrs, OpDef, TensorMetadata, ValueInfo, shape_text
+from heald.api import STREAM, Device, KernelDef, MetadataRule, OpAttrs, OpDef, TensorMetadata, ValueInfo, shape_text
 from heald.errors import HealdError, PluginError, Unimplemented
 from heald.runtime.contract import run_of
 from heald.runtime.executor import (
@@ -190,7 +190,7 @@ class Binding:
             if kernel.files and not self._host.files.permits(op.name, kernel.files):
                 raise refusal([(node, op.name, kernel.files)])
         while able:
-            group = tuple(k for k in able if k.host == able[0].host)
+            group = tuple(k for k in able if (k.host, k.host_outputs) == (able[0].host, able[0].host_outputs))
             binder = Binder(call, op, self.rule(op), group, device, device_name, {}, self._host.memory,
                             self._resources.get, "eager", self._host.debug.poison, self._host.files)
             bound_kernel, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
@@ -199,6 +199,9 @@ class Binding:
                     raise PluginError(f"bind of {bound_kernel.pack}'s kernel for {op.name} returned None",
                                       hint="a kernel of declared layouts has a run function")
                 _check_static(op, bound_kernel, outputs)
+                if bound is not None and bound_kernel.host_outputs and not device.attributes.get("host_visible"):
+                    bound = partial(_run_into_device, run_of(bound), [o.meta for o in outputs], device,
+                                    self._host.waiter(device).keep)
                 return BoundOp(op, attrs, device, device_name, bound_kernel, bound, outputs, call, self._host)
             refusals += declined
             able = [k for k in able if k not in group]
@@ -294,6 +297,18 @@ def _run_in_layouts(
             raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {actual}, expected a {layout} "
                               f"tensor of {meta}", op=call.op)
     return values
+
+
+def _run_into_device(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], device: Device, keep: Callable[..., None], *operands: Any
+) -> None:
+    """Run a kernel whose results are in host memory, and copy them to the buffers of a handle's device."""
+    arrays = [np.empty(meta.dims, meta.dtype.numpy) for meta in metas]
+    count = len(operands) - len(metas)
+    run(*operands[:count], *arrays)
+    for array, buffer in zip(arrays, operands[count:], strict=True):
+        device.copy_in(array, buffer, STREAM)
+    keep(*arrays)
 
 
 def _reason_against_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) -> str | None:

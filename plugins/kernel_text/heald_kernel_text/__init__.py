@@ -14,6 +14,7 @@ from .epilogue import CHANNEL, FULL, Epilogue, bias
 from .expression import Literal, Step, has
 from .fused_plans import HEADS, Product, fused_product
 from .gemm_problem import GemmProblem
+from .host_results import register_host_results
 from .image_plans import window_of
 from .kernel_parts import KernelParts, Language, Pointer
 from .lhs import Lhs, Matrix, Patches
@@ -30,5 +31,6 @@ __all__ = [
     "GemmProblem", "KernelParts", "KernelText", "Language", "Launch", "LaunchDriver", "Lhs", "Literal", "Matrix",
     "NodeKernel", "Patches", "Plan", "Pointer", "Product", "Step", "Target", "Window", "bias", "bind_plan",
     "check_plan", "check_product", "check_sizes", "conv2d", "depthwise_conv2d", "elementwise", "fused_product",
-    "has", "matmul", "product_problem", "simple_ending", "sliding", "transpose", "window_of",
+    "has", "matmul", "product_problem", "register_host_results", "simple_ending", "sliding", "transpose",
+    "window_of",
 ]

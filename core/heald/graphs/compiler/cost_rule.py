@@ -129,8 +129,7 @@ class CostRule:
         memory = self._memory(device)
         inside, memories, anchors = set(island), set[str](), list[str]()
         for name in island:
-            memories.update(self._memory(self._rows[source].device) for source, _ in self._inputs(name)
-                            if source not in inside)
+            memories.update(self._result_memory(source) for source, _ in self._inputs(name) if source not in inside)
             neighbours = [source for source, _ in self._inputs(name)]
             for tensor in self._outputs(name):
                 outer = [reading for reading in self._readers.get(tensor, ()) if reading[0] not in inside]
@@ -202,9 +201,10 @@ class CostRule:
             others = {memory for memory, count in self._reading_memories(tensor).items() if count > own_reads[memory]}
             every = others | then.get(tensor, set())
             if tensor[0] in kernels:
-                transfers += self._transfer_seconds(tensor, self._memory(device), every)
+                maker = HOST if kernels[tensor[0]].host_outputs else self._memory(device)
+                transfers += self._transfer_seconds(tensor, maker, every)
             else:
-                maker = self._memory(self._rows[tensor[0]].device)
+                maker = self._result_memory(tensor[0])
                 before = self._transfer_seconds(tensor, maker, others)
                 transfers += self._transfer_seconds(tensor, maker, every) - before
         return Price(work, transfers)
@@ -227,6 +227,11 @@ class CostRule:
     def _memory(self, device: str | None) -> str:
         """Return the device whose memory has the values of nodes on a device, or HOST."""
         return HOST if not device or device in self._on_host else device
+
+    def _result_memory(self, name: str) -> str:
+        """Return the memory that has the results of a node."""
+        row = self._rows[name]
+        return HOST if row.kernel is not None and row.kernel.host_outputs else self._memory(row.device)
 
     def _memory_of_argument(self, name: str, argument: str) -> str:
         """Return the memory in which a node reads an argument."""

@@ -333,12 +333,13 @@ def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: 
         builder.register_in_memory(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
         for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)
     )
-    results = tuple(builder.new_register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
+    result_memory = HOST if kernel.host_outputs else memory
+    results = tuple(builder.new_register(TensorMetadata(t.dtype, None), result_memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # a fed output keeps the fed value
     stream = builder.stream_of(row.device)
     call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
-                after=builder.registers_before(entry, memory),
+                after=builder.registers_before(entry, result_memory),
                 chain=None if results else builder.new_register(CHAIN, HOST))
     builder.calls_by_node[node.name] = call
     builder.calls.append(call)

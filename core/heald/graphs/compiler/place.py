@@ -485,7 +485,8 @@ def _host_inputs(row: Assignment) -> frozenset[str]:
 
 def _missing_type(entry: Resolved, kernel: KernelDef, limits: DeviceLimits) -> str | None:
     """Return the reason why a tensor of the node cannot be on a device with these limits, or None."""
-    there = (*(tensor for tensor in entry.input_tensors if tensor.arg not in kernel.host), *entry.output_tensors)
+    outputs = () if kernel.host_outputs else entry.output_tensors
+    there = (*(tensor for tensor in entry.input_tensors if tensor.arg not in kernel.host), *outputs)
     return limits.refusal_of_types(tensor.dtype for tensor in there)
 
 

@@ -304,6 +304,9 @@ class KernelDef(NamedTuple):
     layouts: Mapping[str, str] = MappingProxyType({})
     library: Library | None = None  # without it the kernel is no candidate, and no bind function is asked
     is_fusion: bool = False  # the kernel of a fusion or pattern, whose name is no op's
+    # On a device outside host memory: the run function fills arrays in host memory before it returns. It reads inputs
+    # that `host` names; of the others it knows type and shape alone.
+    host_outputs: bool = False
 
     @property
     def returns(self) -> bool:
@@ -411,6 +414,7 @@ class Kernels:
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
         allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
         files: Iterable[str] = (), layouts: Mapping[str, str] | None = None, library: Library | None = None,
+        host_outputs: bool = False,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes.
 
@@ -427,7 +431,7 @@ class Kernels:
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
                 frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
-                step, frozenset(files), layouts or {}, library,
+                step, frozenset(files), layouts or {}, library, host_outputs=host_outputs,
             ))
             return bind
 

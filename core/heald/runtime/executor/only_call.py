@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..contract.kernel import KernelDef
-from ..program.host_program import COPY
+from ..program.host_program import COPY, HOST
 from .array_contract import check_returned
 from .calls.bound_call import BoundCall
 from .calls.kernel_call import KernelCall
@@ -50,7 +50,7 @@ def only_device_call(executable: Executable) -> tuple[BoundCall, list[int]] | No
         return None
     (bound,) = kernels
     sources = [copied.get(register, register) for register in bound.call.args]
-    if (bound.sees_host or bound.stateful or bound.call.fused
+    if (bound.sees_host or bound.memory == HOST or bound.stateful or bound.call.fused
             or any(source >= len(function.arg_names) for source in sources)
             or [copied.get(register, register) for register in function.results] != [*bound.call.results]):
         return None

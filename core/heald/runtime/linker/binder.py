@@ -90,7 +90,8 @@ class Binder(NamedTuple):
         limits, host = DeviceLimits.of(self.device.attributes), self.candidates[0].host
         there = [info.meta for info, tensor in zip(inputs, self.op.expand_inputs(self.call.attrs), strict=True)
                  if tensor.arg not in host]
-        return limits.refusal(meta for meta in (*there, *outputs) if meta.is_static)
+        results = () if self.candidates[0].host_outputs else outputs
+        return limits.refusal(meta for meta in (*there, *results) if meta.is_static)
 
     def _may_need_no_memory(self) -> bool:
         """True when a result may need no memory for all its elements: an alias, or a scalar or sparse tensor."""

@@ -30,7 +30,9 @@ class Successors(Sequence[KernelDef]):
         kernels = self._find_all()
         begin = next(index for index, kernel in enumerate(kernels) if kernel is self._first)
         return self._first, *(kernel for kernel in kernels[begin + 1 :]
-                              if kernel.host == self._first.host and kernel.refuses(self._attrs) is None)
+                              if kernel.host == self._first.host
+                              and kernel.host_outputs == self._first.host_outputs
+                              and kernel.refuses(self._attrs) is None)
 
     def __iter__(self) -> Iterator[KernelDef]:
         yield self._first
@@ -66,7 +68,9 @@ class Candidates:
 
     def result_memory(self, call: Call) -> int:
         """Return the stream whose memory holds the results of a call."""
-        return HOST if self.works_on_host(call) else call.stream
+        if self.works_on_host(call) or self.binder(call).candidates[0].host_outputs:
+            return HOST
+        return call.stream
 
     def binder(self, call: Call) -> Binder:
         """Return the binder of a call. Raises Unimplemented when the pack that it names has no kernel for it."""

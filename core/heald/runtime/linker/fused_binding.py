@@ -92,7 +92,8 @@ class FusedBinding:
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined) or bound is None:
             return None
-        return KernelCall(call, device, self._candidates.result_memory(call), what.kernel, bound)
+        memory = HOST if self._candidates.works_on_host(call) else call.stream
+        return KernelCall(call, device, memory, what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""
@@ -127,4 +128,5 @@ class FusedBinding:
             return False
         binder = self._candidates.binder(call)
         kernel = binder.candidates[0]
-        return not (kernel.host or kernel.retains or kernel.returns or kernel.step or binder.op.stateful)
+        return not (kernel.host or kernel.host_outputs or kernel.retains or kernel.returns or kernel.step
+                    or binder.op.stateful)

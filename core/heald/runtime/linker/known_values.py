@@ -54,9 +54,8 @@ class KnownValues:
         for call in self._function.kernels:
             if call.code == COPY:
                 memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
-            elif (call.code not in RUNTIME_CODES and not call.is_host_kernel
-                    and not self._candidates.works_on_host(call)):
-                memory |= dict.fromkeys(call.results, call.stream)
+            elif call.code not in RUNTIME_CODES and not call.is_host_kernel:
+                memory |= dict.fromkeys(call.results, self._candidates.result_memory(call))
         return memory
 
     def preset(self, register: int, value: Any, memory: int) -> Any:

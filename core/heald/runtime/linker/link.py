@@ -481,7 +481,7 @@ class Linker:
         outputs = [infos[r].meta for r in call.results]
         needed = [number for number, register in enumerate(call.results) if register in self._consumed]
         visible = self._candidates.works_on_host(call)
-        memory = HOST if visible else call.stream
+        memory = self._candidates.result_memory(call)
         if not visible and (why := _missing_fact(binder, inputs, outputs)):
             packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
             refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]

@@ -60,6 +60,8 @@ class KernelCall(OpCall):
 
     @property
     def obstacle_to_capture(self) -> str:
+        if self.memory == HOST and not self.sees_host:
+            return "its results are in host memory"
         if not getattr(self.bound, "captures", True):
             return "its kernel says so"
         return "" if hasattr(self.bound, "attach") else "its kernel is not attached to buffers"
