@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -54,7 +54,7 @@ def _slice_index(b: Bind, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 def slice_(b: Bind) -> Run:
     index = (*(slice(at, at + n) for at, n in zip(integers(b, 1), b.outputs[0].dims, strict=True)), ...)
-    return lambda x, _begin, _size, out: np.copyto(out, x[index])
+    return _showing(lambda x, _begin, _size, out: np.copyto(out, x[index]), b, 0, [integers(b, 1)])
 
 
 def unpack(b: Bind) -> Run:
@@ -64,7 +64,10 @@ def unpack(b: Bind) -> Run:
         for out, part in zip(outs, np.moveaxis(x, axis, 0), strict=True):
             np.copyto(out, part)
 
-    return run
+    dims = b.inputs[0].meta.dims
+    at = axis % len(dims)
+    return _showing(run, b, 0, [(*(0,) * at, i, *(0,) * (len(dims) - at - 1)) for i in range(dims[at])],
+                    (*dims[:at], 1, *dims[at + 1 :]))
 
 
 def split(b: Bind) -> Run:
@@ -74,7 +77,7 @@ def split(b: Bind) -> Run:
         for out, part in zip(outs, parts, strict=True):
             np.copyto(out, x[part])
 
-    return run
+    return _showing(run, b, 1, _begins(b, parts))
 
 
 def split_v(b: Bind) -> Run:
@@ -84,6 +87,30 @@ def split_v(b: Bind) -> Run:
         for out, part in zip(outs, parts, strict=True):
             np.copyto(out, x[part])
 
+    return _showing(run, b, 0, _begins(b, parts))
+
+
+def _begins(b: Bind, parts: Sequence[tuple[slice, ...]]) -> list[tuple[int, ...]]:
+    rank = len(b.outputs[0].dims)
+    return [(*(at.start or 0 for at in part), *(0,) * (rank - len(part))) for part in parts]
+
+
+def _showing(
+    run: Run, b: Bind, source: int, begins: Sequence[Sequence[int]], dims: tuple[int, ...] | None = None
+) -> Run:
+    """Return the run function, with `shows` where each output is a run of elements of the input, without gaps.
+
+    `begins`: the index of each output's first element; `dims`: the shape of each output in the input, if not its own.
+    """
+    whole = b.inputs[source].meta.dims
+    for meta in b.outputs:
+        part = meta.dims if dims is None else dims
+        first = next((axis for axis, length in enumerate(part) if length != 1), len(part))
+        if part[first + 1 :] != whole[first + 1 :]:
+            return run
+    steps = [prod(whole[axis + 1 :]) for axis in range(len(whole))]
+    run.shows = {output: (source, sum(at * step for at, step in zip(begin, steps, strict=True)))  # type: ignore[attr-defined]
+                 for output, begin in enumerate(begins)}
     return run
 
 

@@ -89,6 +89,10 @@ class Attachable(Protocol):
     #     reads: Collection[int]
     #         """Indices of the inputs that the kernel's calls read. A constant that no call reads is not kept, because
     #         bind has prepared all its content. The call receives an array of its shape with arbitrary elements."""
+    #     shows: Mapping[int, tuple[int, int]]
+    #         """Since 1.4, also of a run function. {output: (input, element)}: the output's elements are those of the
+    #         input in the same order, from this one on. The executor may then let the output show the input's memory,
+    #         and call nothing. Every output has an entry, or there is no `shows`."""
     #     fills_cores: bool
     #         """True when a call has threads of its own for all cores. Other calls beside it gain nothing."""
     #     prefers_fixed_arrays: bool

@@ -173,5 +173,6 @@ def _copied_results(
     not_fresh = {*memory.planned, *registers.arguments, *lifetimes.retained, *passed_on}
     roots = [registers.root[register] for register in registers.results]
     first = {root: i for i, root in reversed([*enumerate(roots)])}
-    return tuple(i for i, root in enumerate(roots) if (root in not_fresh or first[root] < i)
+    return tuple(i for i, root in enumerate(roots)
+                 if (root in not_fresh or first[root] < i or registers.results[i] in registers.parts)
                  and registers.results[i] not in registers.opaque)

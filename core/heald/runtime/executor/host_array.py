@@ -25,6 +25,11 @@ def view(array: Any, meta: TensorMetadata) -> Any:
     return array if array.shape == meta.shape else array.reshape(meta.dims)
 
 
+def part_view(array: Any, start: int, meta: TensorMetadata) -> Any:
+    """View a part of an array's elements, from `start` on, as an array of this static shape."""
+    return array.reshape(-1)[start : start + meta.size].reshape(meta.dims)
+
+
 def plain_integers(array: Any) -> Any:
     """View quantised numbers, which have one field of integers, as plain integers. Any other value stays as it is."""
     is_quantised = isinstance(array, np.ndarray) and array.dtype.names is not None

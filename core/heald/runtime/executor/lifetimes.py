@@ -118,6 +118,9 @@ def _use_of(bound: BoundCall, registers: RegisterTable, lent: frozenset[int]) ->
 
 
 def _has_same_layout(bound: BoundCall, output: int, argument: int, registers: RegisterTable) -> bool:
+    """True when the output may have the buffer of the argument: an array that shows a part of it is none."""
+    if bound.call.args[argument] in registers.parts:
+        return False
     written, read = registers.metas[bound.call.results[output]], registers.metas[bound.call.args[argument]]
     return written.is_static and written.shape == read.shape and written.dtype.itemsize == read.dtype.itemsize
 

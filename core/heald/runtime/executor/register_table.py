@@ -24,6 +24,7 @@ class RegisterTable:
     `arguments`, `results`: the registers of the function's arguments and results.
     `opaque`: the registers whose values are no tensors.
     `root`: for each register the register whose buffer it shows, itself unless it is an alias.
+    `parts`: the registers that show a part of their root.
     `producer`: the call that fills a register.
     `device_of`: the device in whose memory a register is; none for host memory.
     """
@@ -34,6 +35,7 @@ class RegisterTable:
     results: Sequence[int]
     opaque: frozenset[int]
     root: Sequence[int]
+    parts: frozenset[int]
     producer: Mapping[int, BoundCall]
     device_of: Mapping[int, Device]
 
@@ -75,7 +77,7 @@ def register_table(
     return RegisterTable(
         metas, presets, range(len(function.arg_names)), function.results,
         frozenset(r for r, kind in enumerate(function.register_types) if isinstance(kind, str)),
-        _roots(order.calls, len(metas)), producer,
+        _roots(order.calls, len(metas)), _parts(order.calls), producer,
         {r: bound.device for r, bound in producer.items() if bound.memory != HOST and bound.device is not None})
 
 
@@ -99,3 +101,12 @@ def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:
         for output, argument in bound.alias.items():
             root[bound.call.results[output]] = root[bound.call.args[argument]]
     return root
+
+
+def _parts(calls: Sequence[BoundCall]) -> frozenset[int]:
+    parts: set[int] = set()
+    for bound in calls:
+        for output, argument in bound.alias.items():
+            if bound.shows_parts or bound.call.args[argument] in parts:
+                parts.add(bound.call.results[output])
+    return frozenset(parts)

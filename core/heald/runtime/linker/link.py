@@ -70,6 +70,7 @@ from .folding import fold_call, is_worth_folding, laid_out_bytes
 from .fused_binding import FusedBinding
 from .known_values import KnownValues
 from .link_context import LinkContext
+from .part_views import show_parts
 from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
 from .scratch_kernel import plan_scratch
 
@@ -262,6 +263,7 @@ class Linker:
         constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
+        bound_calls = show_parts(bound_calls, metas, function.results)
         bound_calls = plan_scratch(self._copy_retained_feeds(bound_calls, metas), metas)
         read = {r for bound in bound_calls for r in bound.registers_read}
         consumed = read.union(function.results) & values.keys()

@@ -11,7 +11,7 @@ properties in which it differs, and does three things: `attach` returns its Fram
   of the call or of its kernel. No form exists for a combination of them.
 
 Forms with a kernel: `kernel_call` (bound when linked), `lazy_call` (binds in the run), `view_call` (runs nothing),
-these three over `op_call`; `host_kernel_call`.
+these three over `op_call`; `part_view_call` (a view of parts); `host_kernel_call`.
 `failing_call` has no kernel: its inputs do not fit, and a run that reaches it fails.
 Forms that move values, over `transfer`: `copy_in` to a device, `copy_out` to the host, `peer_copy` between devices,
 `wrapped_feed` (a device reads a feed in place), `event_call` (an event of a stream). `feed_copy` copies a feed that a

@@ -79,6 +79,11 @@ class BoundCall(ABC):
         return self.call.args
 
     @property
+    def shows_parts(self) -> bool:
+        """True for a view whose results are parts of arguments, and may begin behind their first element."""
+        return False
+
+    @property
     def same_size_pairs(self) -> tuple[tuple[int, int], ...]:
         """Pairs of a result and the argument that it shows, or is a copy of, by their indices."""
         return ()
