@@ -30,7 +30,7 @@ def folded(before, *fetches, feeds=("x", "y"), kept=()):
 
 
 def fold_and_compare(nodes, *fetches):
-    """The graph after the pass; its results are those of the graph before it."""
+    """The graph after the pass; its results equal the results of the graph before it."""
     before = graph(*nodes)
     after = folded(before, *fetches)
     results = []
