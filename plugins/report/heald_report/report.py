@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heald.api.cli import add_device, add_model, say, ticking
+from heald.api.cli import add_device, add_input, add_model, say, ticking
 
 if TYPE_CHECKING:
     from heald import Model
@@ -26,8 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("-o", "--output", metavar="FILE.html", required=True,
                         help="the page to write; FILE.svg for the picture of the graph alone")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
-                        help="feed an input as heald run does; other inputs are made up (repeatable)")
+    add_input(parser, "feed an input; other inputs are made up")
     parser.add_argument("--no-run", dest="run_model", action="store_false",
                         help="run nothing: the page has no times and no memory")
     parser.add_argument("--title", metavar="TEXT", help="of the page, instead of the file's name")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-from heald.api.cli import add_device, add_loading, positive, ticking
+from heald.api.cli import add_device, add_input, add_loading, positive, ticking
 from heald.errors import InvalidArgument
 
 from .step import finite_seconds
@@ -47,8 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("model", nargs="+", metavar="MODEL", help="a model, or several, which are measured in turn")
     add_loading(parser)
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
-                        help="feed an input, as heald run does (repeatable)")
+    add_input(parser, "feed an input; other inputs are made up")
     parser.add_argument("--batch", type=positive, default=1, metavar="N", help="examples in a run (1)")
     parser.add_argument("--duration", type=finite_seconds, default=3.0, metavar="S",
                         help="seconds to time each runtime (3)")

@@ -7,7 +7,17 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heald.api.cli import add_json, add_model, compare_models, open_graph, say, ticking
+from heald.api.cli import (
+    add_input,
+    add_json,
+    add_model,
+    compare_models,
+    inputs_by_name,
+    open_graph,
+    parse_input,
+    say,
+    ticking,
+)
 from heald.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -46,8 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="of --record: the runtime (heald)")
     parser.add_argument("--tensorflow", metavar="PYTHON", help="the interpreter that has TensorFlow (this one)")
     parser.add_argument("--reference", metavar="B", help="the device it is compared with (CPU:0)")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
-                        help="feed an input, as heald run does (repeatable)")
+    add_input(parser)
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
                         help="compare what this tensor needs, instead of what the outputs need (repeatable)")
     parser.add_argument("--tolerance", type=float, default=None, metavar="T",
@@ -144,9 +153,9 @@ def _report(args: Namespace, differences: Sequence[Difference], ours: str, their
 def _feeds(
     session: Session, inputs: Sequence[str], fetches: Sequence[str], input_texts: Sequence[str], opened: Opened
 ) -> dict[str, Any]:
-    from .inputs import made_up_array, parse, read, texts_by_input
+    from .inputs import made_up_array, read
 
-    given_texts = texts_by_input([parse(text) for text in input_texts], inputs)
+    given_texts = inputs_by_name([parse_input(text) for text in input_texts], inputs)
     texts = {opened.tensor(name): text for name, text in given_texts.items()}
     shown = {opened.tensor(name): name for name in given_texts}
     names = tuple(dict.fromkeys((*inputs, *texts)))

@@ -1,4 +1,4 @@
-"""The values of `--input`: NAME=VALUE, NAME=FILE, or either without a name; and the readers of input files."""
+"""The values of `--input`, whose grammar is core's (`heald.api.cli`), and the readers of input files."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heald.api import TensorMetadata, dtypes, shape_text
-from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, describe_exception, of_system
+from heald.api.cli import GivenShape
+from heald.errors import (
+    DataLoss,
+    HealdError,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+    closest,
+    describe_exception,
+    of_system,
+)
 from heald.runtime.values import fits
 
 from .images import PICTURE_SUFFIXES, read_image
 
-_NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
 Scalar = bool | int | float | complex | str | bytes  # a value without a shape of its own, as a list is
 _FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g|webp|bmp|gif)))(:(?P<key>.+))?", re.IGNORECASE)
-
-
-class Given(NamedTuple):
-    """One --input: the tensor's name, or None, and the text after `=`."""
-
-    name: str | None
-    text: str
 
 
 class _File(NamedTuple):
@@ -34,32 +36,16 @@ class _File(NamedTuple):
     key: str | None  # the name of an array in an .npz
 
 
-def parse(argument: str) -> Given:
-    match = _NAMED.fullmatch(argument)
-    return Given(match["name"], match["text"]) if match is not None else Given(None, argument)
-
-
-def texts_by_input(inputs_given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
-    """Return the texts by tensor name. A text without a name is for the model's only input. Raises InvalidArgument."""
-    text_of_input: dict[str, str] = {}
-    for name, text in inputs_given:
-        if name is None and len(inputs) != 1:
-            has = f"{len(inputs)} inputs: {', '.join(inputs)}" if inputs else "no inputs"
-            raise InvalidArgument(f"--input '{text}' names no input, and the model has {has}", hint="--input NAME=...")
-        key = name if name is not None else inputs[0]
-        if key in text_of_input:
-            raise InvalidArgument(f"input '{key}' is given twice")
-        text_of_input[key] = text
-    return text_of_input
-
-
-def read(text: str, meta: TensorMetadata, name: str) -> Any:
+def read(text: str | GivenShape, meta: TensorMetadata, name: str) -> Any:
     """Read the value of `text`, a literal or a file, for the tensor `name`. The session converts it to the tensor's
-    type.
+    type. An input that is given by its shape is made up.
 
     Values without a shape of their own, all but arrays of NumPy's files, get the dimensions that they lack.
     Raises NotFound, DataLoss and InvalidArgument, Unimplemented for an image without Pillow.
     """
+    if isinstance(text, GivenShape):
+        text.check(name, meta)
+        return made_up_array(TensorMetadata(meta.dtype, text.dims), name, is_text=True)
     match = _FILE.fullmatch(text)
     if match is None:
         return _with_dimensions(_literal(text, meta, name), meta)
@@ -87,9 +73,12 @@ def made_up_array(meta: TensorMetadata, name: str, batch: int = 1, *, is_text: b
     if meta.shape is None or not (meta.dtype.itemsize or (is_text and meta.dtype is dtypes.string)):
         raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {shlex.quote(name)}=FILE.npy")
     shape = [(1 if i else batch) if size is None else size for i, size in enumerate(meta.shape)]
-    if meta.dtype is dtypes.string:
-        return np.full(shape, b"", object)
-    return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
+    try:
+        if meta.dtype is dtypes.string:
+            return np.full(shape, b"", object)
+        return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
+    except (MemoryError, ValueError) as error:  # a ValueError where the bytes are more than an address has
+        raise ResourceExhausted(f"input '{name}' of shape {shape_text(tuple(shape))} has no room in memory") from error
 
 
 def _check_file(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
@@ -126,7 +115,8 @@ def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
     if value is None or isinstance(value, str | dict):
         raise InvalidArgument(
             f"input '{name}' is {meta}; '{text[:60]}' is no number, no JSON list and no file of a known kind",
-            hint=f"files: {', '.join(_READERS)}; lists are written as in [[1, 2], [3, 4]]")
+            hint=f"files: {', '.join(_READERS)}; lists are written as in [[1, 2], [3, 4]]; {name}:1,2 makes up an "
+                 "array of this shape")
     return value
 
 

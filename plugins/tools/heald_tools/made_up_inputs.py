@@ -10,9 +10,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.api import dtypes
+from heald.api.cli import inputs_by_name, parse_input
 from heald.errors import DataLoss, HealdError, InvalidArgument
 
-from .inputs import made_up_array, parse, read, texts_by_input
+from .inputs import made_up_array, read
 from .made_up_strings import string_forms
 from .step import check_known
 
@@ -33,7 +34,7 @@ def candidate_feeds(input_texts: Sequence[str], model: AnyModel, batch: int = 1)
     each time."""
     from heald.runtime.service import convert_feed
 
-    texts = texts_by_input([parse(text) for text in input_texts], tuple(model.inputs))
+    texts = inputs_by_name([parse_input(text) for text in input_texts], tuple(model.inputs))
     check_known(texts, model)
     feeds = {name: convert_feed(read(texts[name], meta, name), meta, name) if name in texts
              else made_up_array(meta, name, batch, is_text=True) for name, meta in model.inputs.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from heald.api.cli import say, ticking
+from heald.api.cli import inputs_by_name, parse_input, say, ticking
 from heald.errors import HealdError, InvalidArgument
 
 from . import outputs as output_files
@@ -97,10 +97,10 @@ def _recorded_feeds(args: Namespace, model: Model, recording: Recording, file: s
     """The inputs of --input and of the recording. Raises InvalidArgument for an input without a value."""
     from heald.runtime.service import convert_feed
 
-    from .inputs import parse, read, texts_by_input
+    from .inputs import read
     from .step import check_known
 
-    texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
+    texts = inputs_by_name([parse_input(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     feeds = {}
     for name, meta in model.inputs.items():

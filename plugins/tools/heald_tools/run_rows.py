@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heald.api.cli import positive
+from heald.api.cli import inputs_by_name, parse_input, positive
 
 from .step import limit_arguments, load_model, outputs_of, step_after_targets
 
 if TYPE_CHECKING:
     from heald.api import TensorMetadata
+    from heald.api.cli import InputText
 
-    from .inputs import Given
     from .rows.request import Model, Request
     from .rows.rescaling import FirstOps
     from .step import AnyModel
@@ -59,7 +59,6 @@ def _names(text: str) -> list[str]:
 
 def is_of_rows_run(args: Namespace) -> bool:
     """True where inputs are many rows, or the output is a table."""
-    from .inputs import parse
     from .rows.output_places import SHARDS, STDOUT, is_of_sounds
     from .rows.sources import is_of_rows
 
@@ -67,12 +66,11 @@ def is_of_rows_run(args: Namespace) -> bool:
         return True
     if args.output is not None and (Path(args.output).suffix.lower() in SHARDS or is_of_sounds(args.output)):
         return True
-    return any(is_of_rows(parse(text).text) for text in args.input)
+    return any(is_of_rows(given.text) for given in map(parse_input, args.input) if not given.may_be_shape)
 
 
 def run_rows(args: Namespace) -> int:
     """Run a model over many rows. The status is 1 where a row could not be read."""
-    from .inputs import parse
     from .rows.options import ReadOptions
     from .rows.output_options import output_options_of
     from .rows.output_places import STDOUT, check_output
@@ -85,9 +83,10 @@ def run_rows(args: Namespace) -> int:
 
     output = args.output or STDOUT
     check_output(output, resume=args.resume, sound_rate=args.sample_rate)
-    arguments = [parse(text) for text in args.input]
+    arguments = [parse_input(text) for text in args.input]
     is_source = is_picture if args.batch is None else is_rows_of_file
-    of_rows = [argument for argument in arguments if is_of_rows(argument.text) or is_source(argument.text)]
+    of_rows = [argument for argument in arguments
+               if not argument.may_be_shape and (is_of_rows(argument.text) or is_source(argument.text))]
     of_all_rows = [argument for argument in arguments if argument not in of_rows]
     is_served = is_address(args.model)
     model: AnyModel = open_served_model(args) if is_served else load_model(args)
@@ -160,7 +159,7 @@ def _options_text(args: Namespace) -> str:
     return repr(sorted(options.items()))
 
 
-def _sources(of_rows: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str | None, str]:
+def _sources(of_rows: Sequence[InputText], inputs: Mapping[str, TensorMetadata]) -> dict[str | None, str]:
     """Return the text of each source of rows by input; None stands for all inputs of a table's columns.
 
     Raises InvalidArgument.
@@ -181,13 +180,13 @@ def _sources(of_rows: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> 
     return sources
 
 
-def _constants(given: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str, Any]:
+def _constants(given: Sequence[InputText], inputs: Mapping[str, TensorMetadata]) -> dict[str, Any]:
     """Return the values that are the same for all rows, by input."""
     from heald.errors import InvalidArgument
 
-    from .inputs import read, texts_by_input
+    from .inputs import read
 
-    texts = texts_by_input(given, tuple(inputs))
+    texts = inputs_by_name(given, tuple(inputs))
     for name in texts:
         if name not in inputs:
             raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(inputs)}")

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from heald.api.cli import add_device, add_model, ticking
+from heald.api.cli import add_device, add_input, add_model, inputs_by_name, parse_input, ticking
 
 if TYPE_CHECKING:
     from heald import Model
@@ -24,6 +24,7 @@ inputs:
   x='some text'                       for a string tensor
   x='"data.txt"'                      the text itself, which is the name of a file
                                       or folder
+  x:1,224,224,3  x:2,8:float32        made up, of this shape and type
   x=data.npy  x=data.npz:key          NumPy files; without a key the array of the
                                       input's name, or the only one there is
   x=data.txt  x=data.json             numbers between white space (for a string
@@ -66,8 +67,7 @@ def add_step(parser: ArgumentParser) -> None:
     """Add the arguments that say which step of which model runs, and on which device."""
     parser.epilog = EPILOG
     add_model(parser)
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
-                        help="feed an input, or any other tensor (repeatable)")
+    add_input(parser)
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
                         help="a tensor to compute instead of the model's outputs (repeatable)")
     parser.add_argument("--target", action="append", default=[], metavar="NAME",
@@ -89,9 +89,9 @@ def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[An
     if isinstance(model, heald.Model):
         fetches, tensors, values = names_and_feeds(args, model)
         return step_after_targets(model, fetches, tensors, args.target), values
-    from .inputs import parse, read, texts_by_input
+    from .inputs import read
 
-    texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
+    texts = inputs_by_name([parse_input(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     _check_missing(model.inputs, texts)
     return outputs_of(model), [read(texts[name], meta, name) for name, meta in model.inputs.items()]
@@ -168,12 +168,12 @@ def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str,
     """
     from heald.graphs.session import find_inputs
 
-    from .inputs import parse, read, texts_by_input
+    from .inputs import read
 
     names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}
     inputs = find_inputs(model.session, [*model.fetched.values(), *args.target])
     needed = _types(args, model, [names.get(node, node) for node in inputs])
-    texts = texts_by_input([parse(text) for text in args.input], tuple(needed))
+    texts = inputs_by_name([parse_input(text) for text in args.input], tuple(needed))
     _check_missing(needed, texts)
     types = _types(args, model, tuple(texts))
     values = [read(text, types[name], name) for name, text in texts.items()]

@@ -1,6 +1,6 @@
 """The commands of `heald`: core's in a table, the plugins' from their registry, and a parser for each.
 
-`arguments`: Options that several commands have, and the graph that they open.
+`arguments`: Options that several commands have, and the graph that they open. `inputs`: The grammar of --input.
 `inspect`, `explain`, `compile`, `translate`, `edit`, `opt`, `ops`: The commands of these names.
 `listing`, `settings`: `heald devices` and `heald plugins`; `heald config`.
 `passes`, `graphs`: The parts of `heald inspect` about passes, and about the graph that a step runs.

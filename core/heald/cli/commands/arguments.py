@@ -43,23 +43,6 @@ def add_device(parser: ArgumentParser) -> None:
     parser.add_argument("--device", metavar="D", help="where nodes go that ask for none, such as CPU:0")
 
 
-def add_input_shapes(parser: ArgumentParser) -> None:
-    """--input of commands that run nothing, whose inputs are shapes: NAME=SHAPE in the place of NAME=VALUE."""
-    parser.add_argument("--input", action="append", default=[], type=_input_shape, metavar="NAME=SHAPE",
-                        help="the shape that an input will have, such as x=1,224,224,3 (repeatable)")
-
-
-def _input_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return name and shape of `x=1,224,224,3`, also written x=1x224x224x3, x=[1, 224] or, as before, x:1,224; `x=` is
-    a scalar's. Raises ArgumentTypeError for another text."""
-    name, sign, shape = text.rpartition("=" if "=" in text else ":")
-    sizes = [size.strip() for size in shape.strip("[]() ").replace("x", ",").split(",")]
-    sizes = sizes[:-1] if not sizes[-1] else sizes  # (3,) as Python writes it, or no size at all
-    if not name or not sign or not all(size.isascii() and size.isdecimal() for size in sizes):
-        raise ArgumentTypeError(f"'{text}' is no NAME=SHAPE, such as image=1,224,224,3")
-    return name, tuple(map(int, sizes))
-
-
 def add_plugin(parser: ArgumentParser) -> None:
     parser.add_argument("--plugin", action="append", default=[], metavar="FILE",
                         help="register a one-file plugin, or a module by its name (repeatable)")

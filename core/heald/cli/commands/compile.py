@@ -6,13 +6,14 @@ from argparse import ArgumentParser, Namespace
 
 from ..printing.progress import ticking
 from ..printing.terminal import say
-from .arguments import add_device, add_input_shapes, add_listing, add_model
+from .arguments import add_device, add_listing, add_model
+from .inputs import add_input_shapes
 
 Shape = tuple[int, ...]
 EPILOG = """\
-Inputs with unknown dimensions need a shape: --input image=1,224,224,3 or
+Inputs with unknown dimensions need a shape: --input image:1,224,224,3, also
 image=1x224x224x3. The same input with several shapes makes a function for each:
---input x=1,784 --input x=32,784. Other shapes run too, unless --strip leaves them
+--input x:1,784 --input x:32,784. Other shapes run too, unless --strip leaves them
 out. The file keeps weights as the kernels of this machine want
 them; on another machine they are packed anew, which --strip makes impossible."""
 
@@ -39,9 +40,7 @@ def run(args: Namespace) -> int:
     from .compiled import compiled_report, tell_functions
 
     output = args.output or f"{Path(args.model).resolve().stem}.bef"
-    inputs: dict[str, list[Shape]] = {}
-    for name, shape in args.input:
-        inputs.setdefault(name.removesuffix(":0"), []).append(shape)
+    inputs = _shapes(args)
     with ticking(f"compiling {args.model}"):
         model = compile_model(args.model, inputs=inputs, outputs=args.fetch, device=args.device,
                               signature=args.signature, tags=args.tags, format=args.format, mmap=args.mmap,
@@ -57,3 +56,21 @@ def run(args: Namespace) -> int:
     tell_functions(report)
     say(f"\nit needs {', '.join(row['distribution'] or row['plugin'] for row in report['needs'])}")
     return 0
+
+
+def _shapes(args: Namespace) -> dict[str, list[Shape]]:
+    """The shapes of --input by name. The model is loaded for its inputs only if a text needs them."""
+    from typing import Any
+
+    import heald
+
+    from .inputs import need_inputs, shapes_by_name
+
+    inputs: Any = {}
+    if need_inputs(args.input):
+        inputs = heald.load(args.model, outputs=args.fetch, device=args.device, signature=args.signature,
+                            tags=args.tags, format=args.format, mmap=args.mmap).inputs
+    shapes: dict[str, list[Shape]] = {}
+    for name, given_shapes in shapes_by_name(args.input, inputs).items():
+        shapes.setdefault(name.removesuffix(":0"), []).extend(shape.dims for shape in given_shapes)
+    return shapes

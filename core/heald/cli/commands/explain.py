@@ -5,11 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..printing.progress import ticking
 from ..printing.terminal import say
-from .arguments import add_device, add_input_shapes, add_listing, add_model, open_graph
+from .arguments import add_device, add_listing, add_model, open_graph
+from .inputs import GivenShape, add_input_shapes
 
 if TYPE_CHECKING:
     from ...graphs.graph.graph import Graph
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from ...runtime.executor.executable import Executable
     from ...runtime.program.host_program import ProgramDef
     from .arguments import Opened
+    from .inputs import InputText
 
 MAX_ROWS = 30  # rows that are shown one by one without --all
 COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "choice", "lost", "refused")
 WITHOUT_RIVALS = tuple(column for column in COLUMNS if column not in ("choice", "lost"))
 EPILOG = """\
 A kernel may also decline a node for the shapes it meets. That shows when the shape of every input is known:
-  heald explain model.pb --input image=1,224,224,3"""
+  heald explain model.pb --input image:1,224,224,3"""
 
 
 class ExplainedStep(NamedTuple):
@@ -105,20 +107,21 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
 
 
 def _link(
-    session: Session, outputs: Sequence[str], input_shapes: Sequence[tuple[str, tuple[int, ...]]], opened: Opened,
+    session: Session, outputs: Sequence[str], input_texts: Sequence[InputText], opened: Opened,
 ) -> ExplainedStep:
     """Link the step for these inputs, so that kernels which decline are known. Without the shapes of all inputs the
     step is only lowered."""
     from ...errors import HealdError
     from ...graphs.session.model import find_inputs
 
-    shapes = {opened.tensor(name): shape for name, shape in input_shapes}
+    given_shapes = _given_shapes(session, outputs, input_texts, opened)
+    shapes = {name: shape.dims for name, shape in given_shapes.items()}
     feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
     try:
         prepared = session.prepare(outputs, feeds)
     except HealdError as error:
         row = session.placement().get(error.node or "")
-        if input_shapes and (row is None or row.error is not error):  # the request cannot be met
+        if input_texts and (row is None or row.error is not error):  # the request cannot be met
             raise
         where = f", because of node '{error.node}'" if row else ""
         return ExplainedStep(f"not linked{where}: {error.message}")
@@ -131,14 +134,28 @@ def _link(
         import shlex
 
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
-        note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}={example}"
+        note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}:{example}"
         return ExplainedStep(note, {}, _count_lowered_calls(prepared.program), did, changed_by)
     for name, shape in fed_shapes.items():
-        _check_fits(name, shape or (), metas[name])
+        given_shapes.get(name, GivenShape(shape or ())).check(name, metas[name])
     executable = prepared.executable(tuple(shape or () for shape in fed_shapes.values()))
     left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], changed_by)
+
+
+def _given_shapes(
+    session: Session, outputs: Sequence[str], input_texts: Sequence[InputText], opened: Opened,
+) -> dict[str, GivenShape]:
+    """The last shape of each tensor that --input names."""
+    from ...graphs.session.model import find_inputs
+    from .inputs import shapes_by_name
+
+    if not input_texts:
+        return {}
+    declared = {} if opened.signature is None else {name: info.meta for name, info in opened.signature.inputs.items()}
+    inputs = declared or dict.fromkeys(find_inputs(session, outputs))
+    return {opened.tensor(name): shapes[-1] for name, shapes in shapes_by_name(input_texts, inputs).items()}
 
 
 def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, str]]:
@@ -186,14 +203,6 @@ def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]
                 fused.setdefault(bound.call.code, []).append(len(bound.call.fused))
     return calls, [f"fusion {code} does {sum(counts)} nodes in {plural(len(counts), 'call')}"
                    for code, counts in fused.items()]
-
-
-def _check_fits(name: str, shape: tuple[int, ...], meta: Any) -> None:
-    from ...errors import InvalidArgument
-    from ...runtime.values.tensor import fits, shape_text
-
-    if not fits(shape, meta):
-        raise InvalidArgument(f"input '{name}' is {meta}, it cannot have shape {shape_text(shape)}")
 
 
 def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:

@@ -87,7 +87,7 @@ class _SignatureCompiler:
         """Add a signature, for each combination of shapes. Raises InvalidArgument when shapes are missing."""
         if missing := _inputs_without_shape(signature, input_shapes):
             raise InvalidArgument(f"unknown dimensions: {', '.join(missing)}",
-                                  hint="give shapes: --input NAME=SHAPE, or inputs={name: shape}")
+                                  hint="give shapes: --input NAME:SHAPE, or inputs={name: shape}")
         fetched, fed = tuple(signature.fetched.values()), tuple(signature.fed.values())
         step = self._session.prepare(fetched, fed)
         initial = tuple(self._function_of_initializer(initializer)

@@ -13,6 +13,7 @@ from heald.api import Graph, errors
 from heald.api.cli import (
     add_json,
     add_model,
+    add_plugin,
     byte_text,
     compare_models,
     open_graph,
@@ -65,6 +66,8 @@ def _action(actions: Any, name: str, function: Any, about: str) -> ArgumentParse
         name, help=about, description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False,
         formatter_class=RawDescriptionHelpFormatter)
     parser.set_defaults(function=function)
+    parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
+    add_plugin(parser)
     return parser
 
 
