@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -83,6 +85,25 @@ def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path
     runtime = runtime if others_work_there else Runtime(load_config({}))
     with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), runtime) as session:
         assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
+
+
+SETTING = re.compile(r"\[(\w+)\] (\S+)(?: = ('[^']*'|\[[^\]]*\]))?")
+WITH_SETTING = [name for name, kind in KINDS.items() if SETTING.search(kind.remedy)]
+
+
+@pytest.mark.parametrize("name", WITH_SETTING)
+def test_the_setting_of_a_remedy_ends_the_fault(name, tmp_path, monkeypatch):
+    """A remedy without a value names a key of [kernels], which takes the id of another pack."""
+    kind, plugin_id = KINDS[name], f"broken_{list(KINDS).index(name)}"
+    path = tmp_path / f"{plugin_id}.py"
+    path.write_text(kind.source)
+    monkeypatch.delitem(sys.modules, plugin_id, raising=False)
+    section, key, value = SETTING.search(kind.remedy.format(id=plugin_id)).groups()
+    setting = {section: {key: ast.literal_eval(value) if value is not None else "cpu"}}
+    runtime = Runtime(load_config({**kind.config, **setting}))
+    text = report_of(runtime, kind.when, path)
+    assert kind.line.format(id=plugin_id) not in text or section == "kernels", text
+    assert "is no key" not in text
 
 
 def page() -> str:
