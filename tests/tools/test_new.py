@@ -106,6 +106,7 @@ def test_the_next_command_of_a_file_passes(command, tmp_path, monkeypatch, kind)
     text = (tmp_path / f"my_{kind}.py").read_text("utf-8")
     assert not [word for word in new.FILES[kind].names if word in text]
     next_command = done.out.splitlines()[-1].removeprefix("next: ")
+    assert "pip" not in next_command  # it works without an index
     options = " -q -p no:cacheprovider -p no:xdist --conformance-quick" if "pytest" in next_command else ""
     environ = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = subprocess.run(["sh", "-c", next_command + options], cwd=tmp_path, env=environ, text=True,

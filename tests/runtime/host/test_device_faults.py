@@ -1,4 +1,4 @@
-"""An exception of a device's own code is PluginError with its cause, whatever its class; errors of heald pass."""
+"""An exception of any class in a device's own code is PluginError with its cause; errors of heald pass."""
 
 from __future__ import annotations
 
