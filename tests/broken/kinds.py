@@ -83,6 +83,16 @@ def heald_passes(registry):
 def broken(graph, context):
     {body}
 """
+COMPILER = HEAD + """
+class Broken:
+    def claim(self, part):
+        {claim}
+    def compile(self, group):
+        {body}
+@hookimpl
+def heald_compilers(registry):
+    registry.add("broken", {compiler}, device_type="CPU")
+"""
 HANDLER = HEAD + """
 class Broken:
     def __init__(self, context, fallback): ...
@@ -149,6 +159,11 @@ def loader(line: str, method: str = "", of_source: str = "") -> Kind:
 
 def graph_pass(line: str, body: str, remedy: str = "[passes] disable = ['broken'] leaves it out") -> Kind:
     return Kind("pass", PASS.format(body=body), f"pass 'broken' of plugin {{id}} {line}", remedy)
+
+
+def compiler(line: str, *, claim: str = "return [list(part.nodes)]", body: str = "return 7") -> Kind:
+    source = COMPILER.format(claim=claim, body=body, compiler="Broken()")
+    return Kind("pass", source, line, "[passes] disable = ['broken'] leaves it out")
 
 
 REMEDY_OF = {"allocator": "report it to the plugin's authors; [allocator] name = 'plain' does without it",
@@ -313,6 +328,31 @@ KINDS = {
     "rule does not end": graph_pass(
         "raised PluginError: the rule 'double' does not come to an end",
         "return rewrite(graph, context, (Rule('double', Pattern('Neg', 'x'), Pattern('Neg', Pattern('Neg', 'x'))),))"),
+    "compiler is a class": Kind(
+        "load", COMPILER.format(claim="return []", body="return 7", compiler="Broken"),
+        "compiler 'broken' is the class Broken, expected an instance", SHOWN),
+    "compiler without methods": Kind(
+        "load", COMPILER.format(claim="return []", body="return 7", compiler="object()"),
+        "compiler 'broken' is a object without the method claim and compile", SHOWN),
+    "compiler cannot be imported": Kind(
+        "pass", COMPILER.format(claim="return []", body="return 7", compiler="'gone.away:compiler'"),
+        "the import of compiler 'broken' of plugin {id} raised ModuleNotFoundError", ""),
+    "claim raises": compiler("compiler 'broken' of plugin {id} raised ZeroDivisionError: division by zero in claim",
+                             claim="1 / 0"),
+    "claim gives names, not groups": compiler("compiler 'broken' of plugin {id} returned 'y' as a group",
+                                              claim="return ['y']"),
+    "claim of a node that is not there": compiler("compiler 'broken' of plugin {id} claimed 'z', which it may not have",
+                                                  claim="return [['z']]"),
+    "claim of a node twice": compiler("compiler 'broken' of plugin {id} claimed the node 'y' twice",
+                                      claim="return [['y'], ['y']]"),
+    "compile raises": compiler("compile of compiler 'broken' of plugin {id} for broken.group0 raised ZeroDivisionError",
+                               body="1 / 0"),
+    "compile gives a number": compiler(
+        "compile of compiler 'broken' of plugin {id} for broken.group0 returned int; expected a function"),
+    "compile gives None": compiler("compile of compiler 'broken' of plugin {id} returned None for group0",
+                                   body="return None"),
+    "kernel of a group raises": compiler("kernel broken.group0 failed with ZeroDivisionError",
+                                         body="return lambda *operands: 1 / 0"),
     "op handler without make_op": Kind(
         "handler", HANDLER.format(body="...", factory="lambda context, fallback: 7"),
         "the factory of op handler 'broken' (plugin {id}) returned a int without make_op", "see heald.api.OpHandler"),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_json_has_every_row_in_full(command, chain):
     assert table["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
                              "fused": "", "reason": "first in order with a kernel", "choice": "the only kernel",
                              "lost": "", "refused": "", "how": "",
-                             "passes": ""}
+                             "passes": "", "group": ""}
 
 
 def test_the_graph_that_runs_is_counted_with_what_passes_did(command, saved, monkeypatch):
@@ -240,3 +241,41 @@ def test_the_rule_by_which_a_kernel_was_chosen_is_told_with_those_that_lost(
     assert (row["kernel"], row["choice"], row["lost"]) == expected
     out = command("explain", model, *options).out
     assert expected[1].split()[0] in out
+
+
+COMPILER = str(Path(__file__).parents[2] / "examples" / "blocked_compiler.py")
+
+
+@pytest.fixture
+def compilable(saved):
+    return saved(placeholder("x", (None, 2)), node("a", "Neg", "x"), node("b", "Abs", "a"), node("t", "Tanh", "b"),
+                 const("row", [1, 2]), node("c", "Mul", "t", "row"), node("d", "Neg", "c"))
+
+
+def test_groups_of_compilers_are_told_with_their_reasons(command, compilable, monkeypatch):
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", COMPILER)
+    out = command("explain", compilable, "--input", "x=3,2").out
+    assert "compiler blocked does 2 nodes in 1 call, group0" in out
+    assert "compiler blocked leaves group1 (2 nodes) to the kernels: its tensors differ in shape" in out
+    table = rows(command("explain", compilable, "--input", "x=3,2", "--json"))
+    assert [table[name]["group"] for name in "abtcd"] == [
+        "blocked.group0", "blocked.group0", "", *["blocked.group1 declined: its tensors differ in shape"] * 2]
+    assert table["a"]["how"] == "2 nodes over blocks of 65536 elements"
+
+
+def test_claims_are_told_before_shapes_are_known(command, compilable, monkeypatch):
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", COMPILER)
+    out = command("explain", compilable).out
+    assert "compiler blocked claims 2 nodes as group0" in out
+    assert rows(command("explain", compilable, "--json"))["d"]["group"] == "blocked.group1"
+
+
+def test_a_compiled_file_tells_of_an_absent_compiler(command, process, compilable, monkeypatch, tmp_path):
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", COMPILER)
+    file = str(tmp_path / "model.bef")
+    assert command("compile", compilable, "--input", "x=3,2", "-o", file).status == 0
+    assert "compiler blocked does 2 nodes in 1 call, group0" in command("explain", file).out
+    monkeypatch.delenv("HEALD_PLUGINS__LOAD")
+    refusal = "no such compiler is in use"
+    assert f"compiler blocked leaves group0 (2 nodes) to the kernels: {refusal}" in process("explain", file).out
+    assert rows(process("explain", file, "--json"))["a"]["group"] == f"blocked.group0 declined: {refusal}"

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from ..graphs.graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
     from ..runtime.contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
     from ..runtime.contract.api_version import API
+    from ..runtime.contract.compiler import Compiler, PlacedPart, group_digest
     from ..runtime.contract.device import STREAM, Buffer, Device, Event, Stream, own_method
     from ..runtime.contract.device_limits import DeviceLimits
     from ..runtime.contract.graph_pass import PassContext
     from ..runtime.contract.hookspecs import (
         CommandRegistrar,
+        CompilerRegistrar,
         DeviceRegistrar,
         Factory,
         FactoryRegistrar,
@@ -96,12 +98,14 @@ _NAMES = {  # module -> its public names
     "graphs.compiler.resolve": ("Resolved",),
     "runtime.contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
     "runtime.contract.api_version": ("API",),
+    "runtime.contract.compiler": ("Compiler", "PlacedPart", "group_digest"),
     "runtime.contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream", "own_method"),
     "runtime.contract.device_limits": ("DeviceLimits",),
     "runtime.contract.graph_pass": ("PassContext",),
     "runtime.contract.hookspecs": (
-        "CommandRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar", "KernelPackRegistrar",
-        "LoaderRegistrar", "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
+        "CommandRegistrar", "CompilerRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar",
+        "KernelPackRegistrar", "LoaderRegistrar", "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar",
+        "SessionRegistrar", "hookimpl"),
     "runtime.contract.host_kernel": ("Callee", "HostKernels"),
     "runtime.contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
     "runtime.contract.kernel": (
@@ -165,6 +169,8 @@ __all__ = [
     "Callee",
     "Chain",
     "CommandRegistrar",
+    "Compiler",
+    "CompilerRegistrar",
     "ConcurrentWorkQueue",
     "CooTensor",
     "DType",
@@ -218,6 +224,7 @@ __all__ = [
     "PassRegistrar",
     "Pattern",
     "PatternDef",
+    "PlacedPart",
     "PlainAllocator",
     "Rendezvous",
     "RendezvousKey",
@@ -251,6 +258,7 @@ __all__ = [
     "errors",
     "failed",
     "geometry",
+    "group_digest",
     "hookimpl",
     "info",
     "inherited",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..printing.progress import ticking
@@ -11,6 +12,7 @@ from ..printing.terminal import say
 
 if TYPE_CHECKING:
     from ...runtime.program.compiled_model import CompiledModel
+    from ...runtime.program.groups import GroupOutcome
 
 
 def open_compiled(args: Namespace) -> CompiledModel | None:
@@ -87,8 +89,8 @@ def tell_functions(report: dict[str, Any]) -> None:
          cut=("function", "inputs"))
 
 
-def explanation_rows(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:
-    """Return the rows of `heald explain` for the chosen signature.
+def explanation(args: Namespace, model: CompiledModel) -> tuple[list[dict[str, str]], Sequence[GroupOutcome]]:
+    """Return the rows of `heald explain` for the chosen signature, and the fates of groups that compilers claimed.
 
     Raises InvalidArgument for a program without entries and for options that need a graph.
     """
@@ -102,4 +104,5 @@ def explanation_rows(args: Namespace, model: CompiledModel) -> list[dict[str, st
     with ticking("linking"):
         loaded = loaded_model(model, file_path(args.model), None, args.device, args.signature)
         algorithms = loaded.algorithms()
-        return [row | {"how": algorithms.get(row["node"], "")} for row in loaded.placement().table()]
+        rows = [row | {"how": algorithms.get(row["node"], "")} for row in loaded.placement().table()]
+        return rows, loaded.groups()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ...graphs.graph.graph import Graph
     from ...graphs.session.session import Session
     from ...runtime.executor.executable import Executable
+    from ...runtime.program.compiled_model import CompiledModel
+    from ...runtime.program.groups import GroupOutcome
     from ...runtime.program.host_program import ProgramDef
     from .arguments import Opened
     from .inputs import InputText
@@ -34,7 +36,8 @@ class ExplainedStep(NamedTuple):
     `note`: the reason why it was not linked, or was without passes.
     `algorithms`: node to its kernel's description of its algorithm.
     `calls`: the number of kernel calls by device and pack; empty for a step that cannot be made.
-    `did`: a line for each pass and each fusion that changed something.
+    `did`: a line for each pass and each fusion that changed something, and for each group of a compiler.
+    `groups`: node to the group that a compiler claimed it in, with the reason where the compiler declined.
     `changed_by`: node to the pass that removed it or gave it another op.
     """
 
@@ -43,6 +46,7 @@ class ExplainedStep(NamedTuple):
     calls: Mapping[tuple[str, str], int] = {}
     did: Sequence[str] = ()
     changed_by: Mapping[str, str] = {}
+    groups: Mapping[str, str] = {}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,12 +64,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def explain(args: Namespace) -> int:
     from ..printing.table import show_json
-    from .compiled import explanation_rows, open_compiled
+    from .compiled import open_compiled
 
     if args.svg is not None:
         return _draw(args)
     compiled = open_compiled(args)
-    rows, step = _of_graph(args) if compiled is None else (explanation_rows(args, compiled), ExplainedStep(""))
+    rows, step = _of_graph(args) if compiled is None else _of_compiled(args, compiled)
     if args.json:
         show_json(rows)
     else:
@@ -88,6 +92,21 @@ def _draw(args: Namespace) -> int:
     return run(report, Namespace(**vars(args) | {"output": args.svg, "input": [], "run_model": False, "title": None}))
 
 
+def _of_compiled(args: Namespace, compiled: CompiledModel) -> tuple[list[dict[str, str]], ExplainedStep]:
+    """Return the rows of a compiled model's nodes, and the step that runs."""
+    from .compiled import explanation
+
+    rows, outcomes = explanation(args, compiled)
+    groups = _groups_by_node(outcomes)
+    return ([row | {"group": groups.get(row["node"], "")} for row in rows],
+            ExplainedStep("", did=[*map(str, outcomes)], groups=groups))
+
+
+def _groups_by_node(outcomes: Iterable[GroupOutcome]) -> dict[str, str]:
+    return {node: f"{outcome.compiler}.{outcome.name}" + (f" declined: {outcome.refusal}" if outcome.refusal else "")
+            for outcome in outcomes for node in outcome.nodes}
+
+
 def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
     """Return the rows of a graph's nodes, and the step that runs."""
     from ...graphs.session.session import Session
@@ -101,7 +120,8 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
         order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)
         step = _link(session, outputs, args.input, opened)
     rows = {row["node"]: row | {"how": step.algorithms.get(row["node"], ""),
-                                "passes": step.changed_by.get(row["node"], "")}
+                                "passes": step.changed_by.get(row["node"], ""),
+                                "group": step.groups.get(row["node"], "")}
             for row in session.placement().table()}
     return [rows[name] for name in order], step
 
@@ -113,6 +133,7 @@ def _link(
     step is only lowered."""
     from ...errors import HealdError
     from ...graphs.session.model import find_inputs
+    from ..printing.table import plural
 
     given_shapes = _given_shapes(session, outputs, input_texts, opened)
     shapes = {name: shape.dims for name, shape in given_shapes.items()}
@@ -135,13 +156,27 @@ def _link(
 
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
         note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}:{example}"
-        return ExplainedStep(note, {}, _count_lowered_calls(prepared.program), did, changed_by)
+        claims = _claims(prepared.program)
+        did += [f"compiler {group.partition('.')[0]} claims {plural(count, 'node')} as {group.partition('.')[2]}"
+                for group, count in Counter(claims.values()).items()]
+        return ExplainedStep(note, {}, _count_lowered_calls(prepared.program), did, changed_by, claims)
     for name, shape in fed_shapes.items():
         given_shapes.get(name, GivenShape(shape or ())).check(name, metas[name])
     executable = prepared.executable(tuple(shape or () for shape in fed_shapes.values()))
     left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
-    return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], changed_by)
+    outcomes = [outcome for linked in executable.with_callees() for outcome in linked.groups]
+    return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions, *map(str, outcomes)], changed_by,
+                         _groups_by_node(outcomes))
+
+
+def _claims(program: ProgramDef) -> dict[str, str]:
+    """Return by node the group that a compiler claimed it in, in a program that is not linked."""
+    from ...runtime.program.host_program import GROUP
+
+    calls = [call for function in program.functions.values() for call in function.kernels if call.code == GROUP]
+    return {member.node: f"{call.attrs['compiler']}.{call.attrs['group']}"
+            for call in calls for member in program.functions[call.functions[0]].kernels}
 
 
 def _given_shapes(
@@ -199,7 +234,7 @@ def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]
         for bound in linked_function.layout.calls:
             if bound.call.code not in RUNTIME_CODES and bound.kernel is not None:
                 calls[linked_function.device_name(bound), bound.kernel.pack] += 1
-            if bound.call.fused:
+            if bound.call.fused and not (bound.kernel is not None and bound.kernel.compiler):
                 fused.setdefault(bound.call.code, []).append(len(bound.call.fused))
     return calls, [f"fusion {code} does {sum(counts)} nodes in {plural(len(counts), 'call')}"
                    for code, counts in fused.items()]
@@ -222,7 +257,8 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
     columns = COLUMNS if any(row["lost"] for row in rows) else WITHOUT_RIVALS
     if every or len(rows) <= MAX_ROWS:
-        optional_columns = [column for column in ("passes", "fused", "how") if any(row.get(column) for row in rows)]
+        optional_columns = [column for column in ("passes", "group", "fused", "how")
+                            if any(row.get(column) for row in rows)]
         show(rows, ("node", *columns, *optional_columns), cut=("node",), wrap=("reason", "choice", "lost", "refused"))
         return
     groups = Counter(tuple(row[c] for c in columns) for row in rows)

@@ -17,7 +17,8 @@ body, `lifted_graph` has a graph as one function. `functionalize` turns the cont
 calls, and `function_library` has their functions. `client_graph` has feeds and fetches as nodes, `step_devices` gives
 all of its nodes devices, and `partition` cuts it by device: graphs for people and transports, which no program is made
 of. `call_site` and `function_body` have the nodes that call functions, and their bodies. `infer_node` derives metadata
-of single nodes, `lower` writes the program. `feed_hint` tells what to feed in the place of an iterator.
+of single nodes, `lower` writes the program, and `group_claims` moves
+the groups of compilers into functions. `feed_hint` tells what to feed in the place of an iterator.
 """
 
 from typing import TYPE_CHECKING

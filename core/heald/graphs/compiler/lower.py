@@ -71,7 +71,7 @@ MAIN = "main"
 NEW_CHAIN = "tfrt.new.chain"
 GATE = "heald.gate"
 _KEY_ATTRIBUTES = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
-_OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME_OP, *RECVS})
+OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME_OP, *RECVS})
 
 
 class ProgramResources:
@@ -180,7 +180,7 @@ def lower(
     Raises the placement error of a node.
     """
     builder = FunctionBuilder(pool)
-    builder.may_be_dead = takes_dead or any(entry.op.name in _OPS_WITH_DEAD_OUTPUTS for entry in order)
+    builder.may_be_dead = takes_dead or any(entry.op.name in OPS_WITH_DEAD_OUTPUTS for entry in order)
     at: dict[Tensor, int] = {tensor: builder.new_register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
         if entry.node.name in sites:

@@ -34,6 +34,7 @@ from ..compiler.call_site import COND, CallSite, call_site, calls_of_known_branc
 from ..compiler.colocation import with_successors_as_partners
 from ..compiler.function_body import FunctionBody, function_body, with_partitioned_calls
 from ..compiler.functionalize import functionalize
+from ..compiler.group_claims import LoweredFunction, claim_groups
 from ..compiler.inline import DEEPEST_NESTED_CALLS, inline
 from ..compiler.lower import MAIN, ProgramResources, lower
 from ..compiler.pass_manager import NodeFacts
@@ -92,6 +93,8 @@ class StepCompiler:
         files = step.resources.files or host.files
         pool = ProgramResources()
         done: dict[str, ProgramFunction] = {}
+        compilers = host.registries.enabled_compilers()
+        lowered: dict[str, LoweredFunction] = {}
         left = [MAIN]
         refused: list[tuple[str, str, frozenset[str]]] = []
         while left:
@@ -111,8 +114,14 @@ class StepCompiler:
                                gives_chain=function.has_effects,
                                takes_dead=function.takes_dead)
             left += [callee for site in sites.values() for callee in site.functions]
+            if compilers:
+                planned = function.after_passes
+                lowered[name] = LoweredFunction(planned.graph, planned.order, placement, sites, function.facts,
+                                                function.takes_dead, done[name])
         if refused:
             raise refusal(refused)
+        if compilers:
+            done = claim_groups(lowered, pool.devices, compilers, self._ops, step.check)
         self._env.fold.forget()
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
 

@@ -75,7 +75,8 @@ class AllocatorConfig:
 
 @dataclass(frozen=True)
 class PassesConfig:
-    """The section [passes]. `disable`: names of graph passes that do not run; "fusion" for kernels of several nodes."""
+    """The section [passes]. `disable`: names of graph passes and compilers that do not run; "fusion" for kernels of
+    several nodes."""
 
     disable: tuple[str, ...] = ()
 

@@ -22,6 +22,7 @@ owns no device.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
 `rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
+`compiler`: Compilers, which take groups of placed nodes.
 `loader`, `model`: Loaders of file formats, where a Source is one opened file; the models that `heald.load` returns.
 `command`: Commands of the program `heald`.
 `session`: Sessions of plugins, chosen by the prefix of a target.

@@ -29,6 +29,7 @@ from .op_table import OpTable
 
 if TYPE_CHECKING:
     from .command import AddArguments, Command, Run
+    from .compiler import Compiler, CompilerEntry
     from .graph_pass import GraphPass
     from .loader import Loader, LoaderEntry
     from .op_handler import OpHandlerEntry
@@ -92,6 +93,7 @@ class Contribution:
     sessions: list[SessionFactory] = field(default_factory=list)
     operators: list[OperatorTable] = field(default_factory=list)
     op_handlers: dict[str, OpHandlerEntry] = field(default_factory=dict)
+    compilers: dict[str, CompilerEntry] = field(default_factory=dict)
 
 
 class DeviceRegistrar:
@@ -322,6 +324,32 @@ class OpHandlerRegistrar:
         self._to.op_handlers[name] = OpHandlerEntry(name, factory, self._to.plugin)
 
 
+class CompilerRegistrar:
+    """Receives the compilers of the hook `heald_compilers`."""
+
+    def __init__(self, to: Contribution) -> None:
+        self._to = to
+
+    def add(self, name: str, compiler: str | Compiler, *, device_type: str, priority: int = 0) -> None:
+        """Register a compiler of groups of nodes for a device type of any plugin. It claims unless `[passes] disable`
+        names it. A compiler that is named "package.module:object" is imported when a step first has such a device.
+
+        Compilers of a higher `priority` claim first, and those of one priority in order of name. Raises PluginError for
+        a name that is no word, an object without the methods of a Compiler, and a second compiler of that name.
+        """
+        from .compiler import CompilerEntry, check_compiler
+
+        if not isinstance(name, str) or re.fullmatch(r"[a-z][a-z0-9_-]*", name) is None:
+            raise PluginError(f"compiler {name!r} must be written in small letters, digits, '_' and '-'")
+        if name in self._to.compilers:
+            raise PluginError(f"compiler '{name}' is registered twice")
+        if type(priority) is not int:
+            raise PluginError(f"compiler '{name}' has priority={priority!r}, expected an int")
+        if not isinstance(compiler, str):
+            check_compiler(compiler, name)
+        self._to.compilers[name] = CompilerEntry(name, compiler, device_type, priority, self._to.plugin)
+
+
 class Hooks:
     """The specifications of a plugin's hooks."""
 
@@ -356,6 +384,9 @@ class Hooks:
     def heald_op_handlers(self, registry: OpHandlerRegistrar, config: Any) -> None:
         """Register op handlers of eager ops: registry.add(name, factory)."""
 
+    def heald_compilers(self, registry: CompilerRegistrar, config: Any) -> None:
+        """Register compilers of groups of nodes: registry.add(name, compiler, device_type=, priority=)."""
+
 
 def registrars(to: Contribution) -> dict[str, Any]:
     """The registry that each hook receives, by the hook's name. Its registrations go to `to`."""
@@ -370,4 +401,5 @@ def registrars(to: Contribution) -> dict[str, Any]:
         "heald_loaders": LoaderRegistrar(to),
         "heald_sessions": SessionRegistrar(to),
         "heald_op_handlers": OpHandlerRegistrar(to),
+        "heald_compilers": CompilerRegistrar(to),
     }

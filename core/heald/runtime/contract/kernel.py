@@ -177,7 +177,8 @@ class Bind:
     `outputs`: The TensorMetadata of each output. It is static, except for kernels that are declared `allocates`.
     `needed`: The indices of the outputs that have consumers. The content of the other outputs does not matter.
     `device`, `stream`: The device that runs the kernel, and the stream that it enqueues on.
-    `fused`: The ops that a fusion computes, in order; empty for a single node.
+    `fused`: The ops that a fusion, or the group of a compiler, computes, in order; empty for a single node.
+    `results`: For a group, the results by their numbers in `fused`; `outputs` has their metadata.
     `function`: The name of the function of the program that contains the node.
     `ask(nbytes, what)`: Raises ResourceExhausted when the host's memory budget has no room for `nbytes` bytes now. A
         run function that makes its results calls `ask` first, as soon as their size is known.
@@ -187,7 +188,7 @@ class Bind:
     """
 
     __slots__ = ("_prepared", "_stored", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep",
-                 "needed", "node", "op", "outputs", "own", "scratch_sizes", "stream")
+                 "needed", "node", "op", "outputs", "own", "results", "scratch_sizes", "stream")
 
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
@@ -195,6 +196,7 @@ class Bind:
         keep: Keep = _make_unkept, function: str = "", needed: Collection[int] | None = None,
         ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _make_unstored,
         own: Own = leave_to_collector,
+        results: tuple[int, ...] = (),
     ) -> None:
         self.node = node
         self.op = op
@@ -208,6 +210,7 @@ class Bind:
         self.ask = ask
         self.file = file
         self.function = function
+        self.results = results
         self.needed = frozenset(range(len(outputs)) if needed is None else needed)
         self._prepared = prepared
         self._stored = stored
@@ -307,10 +310,11 @@ class KernelDef(NamedTuple):
     # kernel serves eager calls of exactly these inputs. Its run takes and returns ScalarTensors and CooTensors.
     layouts: Mapping[str, str] = MappingProxyType({})
     library: Library | None = None  # without it the kernel is no candidate, and no bind function is asked
-    is_fusion: bool = False  # the kernel of a fusion or pattern, whose name is no op's
+    is_fusion: bool = False  # the kernel of several nodes, whose name is no op's
     # On a device outside host memory: the run function fills arrays in host memory before it returns. It reads inputs
     # that `host` names; of the others it knows type and shape alone.
     host_outputs: bool = False
+    compiler: str = ""  # the compiler that made it of a group
 
     @property
     def returns(self) -> bool:
@@ -774,14 +778,16 @@ def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
     return bound if callable(bound) else bound.run
 
 
-def check_bound(bound: object, pack: str, op: str, *, is_fusion: bool = False) -> None:
+def check_bound(bound: object, pack: str, op: str, *, is_fusion: bool = False, compiler: str = "") -> None:
     """Raise PluginError when a bind function returned neither a callable, None, nor an object with `run` and
     `attach`."""
     if isinstance(bound, Declined):
         return
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
-        raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
+        owner = f"compile of compiler '{compiler}' of plugin {pack}" if compiler else f"bind of {pack}'s kernel"
+        raise PluginError(f"{owner} for {op} returned {type(bound).__name__}; "
                           "expected a function, None, or an object with run and attach",
-                          hint=kernel_remedy(pack, op, is_fusion=is_fusion))
+                          plugin=pack if compiler else None,
+                          hint=kernel_remedy(pack, op, is_fusion=is_fusion, compiler=compiler))
 
 

@@ -75,7 +75,9 @@ class Placement(Mapping[str, Assignment]):
     def _choice_columns(self, row: Assignment, choices: dict[int, KernelChoice]) -> dict[str, str]:
         kernel = row.kernel
         if kernel is None or self.kernels is None or row.fused is not None or kernel.is_fusion:
-            return {"choice": "" if row.fused is None else f"fused; {NO_FUSION} undoes it", "lost": ""}
+            compiler = "" if kernel is None else kernel.compiler
+            way_out = f"[passes] disable = ['{compiler}']" if compiler else NO_FUSION
+            return {"choice": "" if row.fused is None else f"fused; {way_out} undoes it", "lost": ""}
         if id(kernel) not in choices:
             choices[id(kernel)] = self.kernels.choice(kernel)
         choice = choices[id(kernel)]

@@ -53,7 +53,7 @@ class _RegisteredNames:
         self._named: dict[str, tuple[str, Collection[str]]] = {
             "plugins.block": ("plugin", plugins), "plugins.allow": ("plugin", plugins),
             "placement.order": ("device type", self._types),
-            "passes.disable": ("pass", [*registries.passes, FUSION]),
+            "passes.disable": ("pass", [*registries.passes, *registries.compilers, FUSION]),
             "allocator.name": ("allocator", registries.allocators),
             "work_queue.name": ("work queue", registries.work_queues),
         }

@@ -56,7 +56,7 @@ class Plugins:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.registries = Registries(config.kernels, config.placement.provider)
+        self.registries = Registries(config.kernels, config.placement.provider, config.passes.disable)
         self.configs: dict[str, Any] = {}
         self.refused: list[PluginRecord] = []  # of plugins that `register` could not use
         self._records: list[PluginRecord] = []

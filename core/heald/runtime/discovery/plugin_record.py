@@ -104,6 +104,7 @@ def summary(brought: Contribution) -> dict[str, Any]:
         "commands": sorted(command.name for command in brought.commands),
         "loaders": sorted(brought.loaders),
         "op handlers": sorted(brought.op_handlers),
+        "compilers": sorted(brought.compilers),
         "session targets": sorted(factory.name for factory in brought.sessions),
     }
     return {kind: what for kind, what in kinds.items() if what}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from . import allocators, work_queues
 
 if TYPE_CHECKING:
     from ..contract.command import CommandRegistry
+    from ..contract.compiler import CompilerEntry
     from ..contract.graph_pass import GraphPass
     from ..contract.hookspecs import Contribution, Factory
     from ..contract.loader import LoaderEntry
@@ -30,8 +31,10 @@ class Registries:
     """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
 
     def __init__(
-        self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({})
+        self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({}),
+        disabled: Collection[str] = (),
     ) -> None:
+        """`disabled`: names of compilers that are left out."""
         self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why
         self.ops = OpRegistry(structural.OPS, self.missing_plugins)
         self.device_types = DeviceTypeRegistry(provider)
@@ -44,6 +47,8 @@ class Registries:
         self.operators: OperatorTable | None = None
         self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
         self.op_handlers: dict[str, OpHandlerEntry] = {}
+        self.compilers: dict[str, CompilerEntry] = {}
+        self._disabled = frozenset(disabled)
         self.graph_models: Factory | None = None  # makes models of files whose Source has a graph
 
     @cached_property
@@ -68,6 +73,14 @@ class Registries:
         """The plugin that registered the "allocator", "work queue" or other part of this name; None for core's."""
         return self._owners.get((kind, name))
 
+    def enabled_compilers(self) -> list[CompilerEntry]:
+        """Return the compilers that config does not disable, in the order in which they claim."""
+        if not self.compilers:
+            return []
+        from ..contract.compiler import compilers_by_priority
+
+        return compilers_by_priority(entry for name, entry in self.compilers.items() if name not in self._disabled)
+
     def check_factories(self, queues: Iterable[str], handlers: Iterable[str]) -> None:
         """Import the factories that config names. Raises PluginError for one that cannot be imported.
 
@@ -90,6 +103,7 @@ class Registries:
             ("pass", self.passes, {p.name: p for p in brought.passes}),
             ("loader", self.loaders if brought.loaders else {}, brought.loaders),
             ("op handler", self.op_handlers, brought.op_handlers),
+            ("compiler", self.compilers, brought.compilers),
             ("table", {} if self.operators is None else {"operators": self.operators},
              dict.fromkeys(("operators",) if brought.operators else ())),
             ("function", {} if self.graph_models is None else {"graph_models": self.graph_models},
@@ -127,3 +141,4 @@ class Registries:
         if brought.loaders:
             self.loaders.update(brought.loaders)
         self.op_handlers |= brought.op_handlers
+        self.compilers |= brought.compilers

@@ -124,7 +124,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
     """Return the result of the kernel's bind function. Raises as `raise_of`."""
     try:
         bound = kernel.bind(node)
-        check_bound(bound, kernel.pack, node.op, is_fusion=kernel.is_fusion)
+        check_bound(bound, kernel.pack, node.op, is_fusion=kernel.is_fusion, compiler=kernel.compiler)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
     if isinstance(bound, Declined):

@@ -30,7 +30,7 @@ def check_memory(
     for bound in bound_calls:
         if isinstance(bound, FailingCall):
             continue  # it reads nothing
-        for register, expected_memory in zip(bound.call.args, _expected_memories(bound, ops), strict=True):
+        for register, expected_memory in zip(bound.call.args, _expected_memories(bound, memory, ops), strict=True):
             if memory[register] != expected_memory:
                 where, expected = (_memory_name(stream, candidates) for stream in (memory[register], expected_memory))
                 raise InvalidArgument(f"{bound.call.code} reads register {register} in {expected}, it is in {where}",
@@ -41,7 +41,7 @@ def check_memory(
                               location=function.location, hint="a call of heald.copy moves it")
 
 
-def _expected_memories(bound: BoundCall, ops: OpRegistry) -> list[int]:
+def _expected_memories(bound: BoundCall, memory: Mapping[int, int], ops: OpRegistry) -> list[int]:
     """Return for each argument the stream in whose memory the call reads it."""
     call = bound.call
     if call.code == COPY:
@@ -49,7 +49,9 @@ def _expected_memories(bound: BoundCall, ops: OpRegistry) -> list[int]:
         return [call.stream if to_host else call.attrs.get("from", HOST)]
     if bound.sees_host or bound.kernel is None:
         return [HOST] * len(call.args)
-    if call.fused:  # no kernel of several ops reads in host memory
+    if bound.kernel.compiler:  # its inputs are where the calls of the group read them
+        return [memory[r] if memory[r] in (HOST, call.stream) else call.stream for r in call.args]
+    if call.fused:  # no fusion reads in host memory
         return [call.stream] * len(call.args)
     tensors = ops.get(call.op).expand_inputs(call.attrs)
     return [HOST if tensor.arg in bound.kernel.host else call.stream for tensor in tensors]

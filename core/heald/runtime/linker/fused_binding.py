@@ -97,13 +97,13 @@ class FusedBinding:
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""
-        if call.stream == HOST or call.code in RUNTIME_CODES:
+        if call.stream == HOST or call.code in RUNTIME_CODES or call.fused:
             return ()
         return self._host.registries.kernels.fusions(self._candidates.devices[call.stream].type, call.pack)
 
     def _patterns(self, call: Call) -> Sequence[PatternDef]:
         """The patterns that the pack of this call offers."""
-        if call.stream == HOST or call.code in RUNTIME_CODES:
+        if call.stream == HOST or call.code in RUNTIME_CODES or call.fused:
             return ()
         return self._host.registries.kernels.patterns(self._candidates.devices[call.stream].type, call.pack)
 

@@ -11,9 +11,11 @@ loading before each link; runs look at no file.
 #
 # `Linker.link` works in steps, each over the results of the earlier ones:
 #
+#   splice    the calls of groups take the place of the calls that name compilers
 #   infer     facts about all registers, in program order; calls with known inputs are folded on the way
 #   aliases   consumers of an alias in host memory read its source
 #   needed    calls with effects, or with an unknown result that has a consumer
+#   groups    compilers are asked for kernels of their groups; other groups stay the calls that they are
 #   bind      from the last call to the first; a fused call comes bound
 #   copy      one more call for each feed that a kernel retains
 #   presets   the known values that bound calls read, in the memory of their readers
@@ -58,6 +60,7 @@ from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..program.deferred_errors import DeferredErrors
+from ..program.groups import GroupOutcome, splice
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
 from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
     from ..executor.calls.lazy_call import LazyCall
     from ..host.host import Host
+    from .group_binding import BoundGroups
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
 LARGEST_BOUND_AT_LINK = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
@@ -178,7 +182,8 @@ class Linker:
         self._foreign_arguments = foreign_feeds
         self._fuses = fuses
         self._program = program
-        self._function = function
+        self._function, self.groups = splice(function, program.functions)
+        function = self._function
         self._host = host
         self._context = context
         self._enclosing = (*enclosing, function.name)
@@ -248,11 +253,19 @@ class Linker:
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         needed = self._needed_calls(values)
+        compiled: Mapping[int, KernelCall] = {}
+        outcomes: tuple[GroupOutcome, ...] = ()
+        if self.groups:
+            needed, compiled, outcomes = self._bind_groups(needed)
         fused = FusedBinding(function, infos, self._candidates, self._host, self._context)
         for call in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
             refused: list[Refusal] = []
-            bound = call if isinstance(call, KernelCall) else self._bind(call, infos, refused)
+            bound: BoundCall | None
+            if isinstance(call, KernelCall):
+                bound = call
+            else:
+                bound = compiled.get(id(call)) or self._bind(call, infos, refused)
             if bound is not None:
                 bound_calls.append(bound)
             refusals = refused + refusals
@@ -275,7 +288,15 @@ class Linker:
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
-                          self._executables, checks_arguments=checks_arguments)
+                          self._executables, checks_arguments=checks_arguments, groups=outcomes)
+
+    def _bind_groups(self, needed: list[Call]) -> BoundGroups:
+        """Ask compilers for the kernels of the function's groups."""
+        from .group_binding import GroupBinding  # few programs have groups
+
+        binding = GroupBinding(self._function, self.infos, self._candidates, self._host, self._context,
+                               self._deferred_errors.error_of)
+        return binding.bind(self.groups, needed)
 
     def _infer_results(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
         """Return the facts about the results of a call of functions, and keep the links of these.

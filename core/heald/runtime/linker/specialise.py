@@ -11,6 +11,7 @@ from typing import Any
 
 from ..host.host import Host
 from ..host.resources import Resources
+from ..program.groups import is_groupable, outline
 from ..program.host_program import CONSTANT, COPY, HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -50,7 +51,7 @@ class Specialiser:
         return self._add_copy(program, "main", {}, name)
 
     def _add_specialised(self, program: ProgramDef, linker: Linker, name: str, copies: dict[str, str]) -> str:
-        name = self._new_name(name)
+        name = self.new_name(name)
         body = _FunctionWriter(self, program, linker, copies)
         self._functions[name] = body.function(name)
         return name
@@ -58,7 +59,7 @@ class Specialiser:
     def _add_copy(self, program: ProgramDef, source: str, copies: dict[str, str], name: str) -> str:
         """Add a function that is linked at its first call. `copies`: the names of added functions."""
         if source not in copies:
-            copies[source] = self._new_name(name)
+            copies[source] = self.new_name(name)
             function = program.functions[source]
             calls = []
             for call in function.kernels:
@@ -92,7 +93,11 @@ class Specialiser:
             self._devices.append(device)
         return self._devices.index(device)
 
-    def _new_name(self, name: str) -> str:
+    def add_body(self, body: ProgramFunction) -> None:
+        """Add the body of a group, whose name is taken already."""
+        self._functions[body.name] = body
+
+    def new_name(self, name: str) -> str:
         number, new = 2, name
         while new in self._taken:
             new, number = f"{name}#{number}", number + 1
@@ -124,9 +129,20 @@ class _FunctionWriter:
         for call in calls:
             self._add(call, filled, constant_numbers)
         targets = tuple(self._number[r] for r in source.targets if r in self._number)
-        return source._replace(name=name, register_types=tuple(self._types), kernels=tuple(self._calls),
-                               results=tuple(self._number[r] for r in source.results), targets=targets,
-                               is_compiled=True)
+        return self._with_groups(source._replace(
+            name=name, register_types=tuple(self._types), kernels=tuple(self._calls),
+            results=tuple(self._number[r] for r in source.results), targets=targets, is_compiled=True))
+
+    def _with_groups(self, function: ProgramFunction) -> ProgramFunction:
+        """Return the function with those calls of its groups that are left in functions of their own, as before."""
+        nodes_of = {r: call.node for call in self._linker.function.kernels for r in call.gives}
+        for group in self._linker.groups:
+            nodes = {nodes_of[r] for r in group.registers}
+            if any(call.node in nodes and is_groupable(call) for call in function.kernels):
+                function, body = outline(function, nodes, group.compiler, group.name,
+                                         self._of.new_name(group.function))
+                self._of.add_body(body)
+        return function
 
     def _register(self, of: int) -> int:
         """Return a new register of the type of another one."""

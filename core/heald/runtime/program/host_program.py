@@ -4,11 +4,13 @@ Registers are numbered within a function; its arguments come first. A call names
 "<pack>.<Op>", a host kernel by its code, such as "tfrt.add.i32". A call's stream is the index of its device in
 `requires`. The calls stand in an order in which they may run one after the other.
 
-The runtime itself serves three codes:
+The runtime itself serves four codes:
 
 - `heald.constant` has the attribute `index` into the program's constants.
 - `heald.copy` moves a value into or out of a device's memory; the attribute `to` is "device" or "host".
 - `heald.event` returns a chain that is filled when the device has done all work enqueued before.
+- `heald.group` names a compiler and a function of the program, the group that the compiler may take. A link asks the
+  compiler, and puts the function's calls in the place of the call when it declines (`groups`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from ..values.tensor import TensorMetadata
 CONSTANT = "heald.constant"
 COPY = "heald.copy"
 EVENT = "heald.event"
-RUNTIME_CODES = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
+GROUP = "heald.group"
+RUNTIME_CODES = frozenset({CONSTANT, COPY, EVENT, GROUP})  # the runtime's own codes
 NATIVE = "tfrt.native."  # begins the codes of the host kernels that stand for native functions
 HOST = -1  # the stream of values in host memory, of host kernels, and of the runtime's own calls there
 

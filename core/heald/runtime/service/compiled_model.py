@@ -34,6 +34,7 @@ from .runtime import Runtime, runtime
 
 if TYPE_CHECKING:
     from ..contract.placement import Placement
+    from ..program.groups import GroupOutcome
 
 FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
 _USES_OF_OP_SETS = frozenset({"ops", "other shapes"})  # older files name them for functions of open shapes alone
@@ -226,10 +227,10 @@ class LoadedCompiledModel(CompiledSignature):
         """The devices of the nodes of the chosen signature's first function. Raises as a call, without running it."""
         from ..contract.placement import Assignment, Placement
 
-        function = self._state.program.functions[self._entries[0].function]
-        ops = {call.node: call.op for call in function.kernels}
+        executable = self._linked_function()
+        ops = {call.node: call.op for call in executable.function.kernels}
         rows = {}
-        for bound in self._linked_function().layout.calls:
+        for bound in executable.layout.calls:
             call = bound.call
             device = "" if call.stream == HOST else self._state.program.requires[call.stream]
             for node in call.fused or (call.node,):
@@ -240,6 +241,11 @@ class LoadedCompiledModel(CompiledSignature):
     def algorithms(self) -> dict[str, str]:
         """The algorithms of these nodes' kernels, by node. Raises as `placement`."""
         return self._linked_function().algorithms()
+
+    def groups(self) -> tuple[GroupOutcome, ...]:
+        """The fates of the groups that compilers claimed of the same function and its callees. Raises as `placement`.
+        """
+        return tuple(outcome for linked in self._linked_function().with_callees() for outcome in linked.groups)
 
     def _linked_function(self) -> Executable:
         metas = self._state.program.functions[self._entries[0].function].arg_metas

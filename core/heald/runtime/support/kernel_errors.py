@@ -74,6 +74,9 @@ class PackKernel(Protocol):
     def is_fusion(self) -> bool: ...
 
     @property
+    def compiler(self) -> str: ...
+
+    @property
     def files(self) -> frozenset[str]: ...
 
 
@@ -87,7 +90,7 @@ def kernel_fault(error: BaseException, what: str, kernel: PackKernel) -> HealdEr
     typed, module = type_error(error, what), getattr(kernel.bind, "__module__", "") or ""
     if typed is not error:
         typed.message = with_place(typed.message, error, module)
-        typed.hint = kernel_remedy(kernel.pack, kernel.op, is_fusion=kernel.is_fusion)
+        typed.hint = kernel_remedy(kernel.pack, kernel.op, is_fusion=kernel.is_fusion, compiler=kernel.compiler)
     elif raised_at(error, module) is None:
         return typed  # core raised it
     return typed.at(plugin=kernel.pack)
@@ -103,10 +106,13 @@ def raise_of(
     """
     if isinstance(error, HealdError):
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
-    text = f"{what} of {kernel.pack}'s kernel for {op} raised {describe_exception(error)}"
+    owner = (f"compile of compiler '{kernel.compiler}' of plugin {kernel.pack} for {op}" if kernel.compiler
+             else f"{what} of {kernel.pack}'s kernel for {op}")
+    text = f"{owner} raised {describe_exception(error)}"
     typed: HealdError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
                                     plugin=kernel.pack,
-                                    hint=kernel_remedy(kernel.pack, op, is_fusion=kernel.is_fusion))
+                                    hint=kernel_remedy(kernel.pack, op, is_fusion=kernel.is_fusion,
+                                                       compiler=kernel.compiler))
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

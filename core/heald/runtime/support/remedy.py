@@ -17,7 +17,17 @@ def device_remedy(plugin: str) -> str:
     return f"report it to the authors of plugin {plugin}; [plugins] block = ['{plugin}'] leaves its devices out"
 
 
-def kernel_remedy(plugin: str, op: str, *, is_fusion: bool = False) -> str:
-    """Return the remedy of a fault in a plugin's kernel. A fusion is no op, so no key of [kernels] names it."""
+def compiler_remedy(plugin: str, compiler: str) -> str:
+    """Return the remedy of a fault in a plugin's compiler."""
+    return f"report it to the authors of plugin {plugin}; [passes] disable = ['{compiler}'] leaves it out"
+
+
+def kernel_remedy(plugin: str, op: str, *, is_fusion: bool = False, compiler: str = "") -> str:
+    """Return the remedy of a fault in a plugin's kernel. A fusion is no op, so no key of [kernels] names it.
+
+    `compiler`: the compiler that made the kernel.
+    """
+    if compiler:
+        return compiler_remedy(plugin, compiler)
     way_out = (f"{NO_FUSION} leaves it out" if is_fusion else f"[kernels] {op} chooses another plugin's kernel")
     return f"report it to the authors of plugin {plugin}; {way_out}"

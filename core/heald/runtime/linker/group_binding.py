@@ -1,0 +1,166 @@
+"""Group binding: asks compilers for the kernels of their groups, with the facts of one link.
+
+A compiler that declines, or is not in use, leaves the calls of its group as they are: the linker binds them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import HealdError, PluginError
+from ..contract.compiler import CompilerEntry
+from ..contract.device import STREAM
+from ..contract.kernel import Bind, Declined, KernelDef
+from ..executor.calls.kernel_call import KernelCall
+from ..host.host import Host
+from ..program.groups import Group, GroupOutcome, in_place_of
+from ..program.host_program import Call, ProgramFunction
+from ..support.remedy import compiler_remedy
+from ..values.tensor import ValueInfo
+from .binder import bind
+from .candidates import Candidates
+from .fusion import fused_ops
+from .link_context import LinkContext
+from .stored_constants import stored_constants_of
+
+NOT_STATIC = "shapes known only while it runs"
+
+
+class BoundGroups(NamedTuple):
+    """The calls of a function after compilers were asked: one call for each kernel of theirs.
+
+    `kernels`: by id the calls of groups, bound.
+    """
+
+    calls: list[Call]
+    kernels: Mapping[int, KernelCall]
+    outcomes: tuple[GroupOutcome, ...]
+
+
+class GroupBinding:
+    """`infos`: the facts about the function's registers.
+
+    `error_of`: returns the error that a call of the function raises when it runs, if there is one.
+    """
+
+    def __init__(
+        self, function: ProgramFunction, infos: Sequence[ValueInfo], candidates: Candidates, host: Host,
+        context: LinkContext, error_of: Callable[[Call], HealdError | None],
+    ) -> None:
+        self._function = function
+        self._infos = infos
+        self._candidates = candidates
+        self._host = host
+        self._context = context
+        self._error_of = error_of
+        self._compilers = {entry.name: entry for entry in host.registries.enabled_compilers()}
+
+    def bind(self, groups: Sequence[Group], calls: list[Call]) -> BoundGroups:
+        """Ask for a kernel of each group. Raises PluginError for a compiler that fails or returns no kernel."""
+        kernels: dict[int, KernelCall] = {}
+        outcomes: list[GroupOutcome] = []
+        for group in groups:
+            members = [call for call in calls if not group.registers.isdisjoint(call.gives)]
+            bound = self._bind_group(group, members, calls) if members else "none of its nodes is left to run"
+            refusal = bound if isinstance(bound, str) else ""
+            outcomes.append(GroupOutcome(group.compiler, group.name, tuple(call.node for call in members), refusal))
+            if not isinstance(bound, str):
+                calls = _behind_group(in_place_of(calls, members, bound.call), members, bound.call)
+                kernels[id(bound.call)] = bound
+        return BoundGroups(calls, kernels, tuple(outcomes))
+
+    def _bind_group(self, group: Group, members: Sequence[Call], calls: Sequence[Call]) -> KernelCall | str:
+        """Return the bound call of a group, or the reason why its calls are linked in place."""
+        compiler = self._compilers.get(group.compiler)
+        if compiler is None:
+            return "no such compiler is in use"
+        device_type = self._candidates.devices[group.stream].type
+        if compiler.device_type != device_type:
+            return f"the compiler serves {compiler.device_type}, not {device_type}"
+        allocates = compiler.permits("allocates")
+        inputs, ops = fused_ops(members, [info.meta for info in self._infos])
+        reason = self._obstacle(compiler, members, inputs, allocates=allocates)
+        if reason:
+            return reason
+        call = self._group_call(group, members, calls, inputs)
+        number = {register: i for i, register in enumerate((*inputs, *(r for m in members for r in m.results)))}
+        device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
+        infos = tuple(self._infos[r] for r in inputs)
+        outputs = tuple(self._infos[r].meta for r in call.results)
+        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), infos)
+        node = Bind(call.node, call.code, {}, infos, outputs, device, STREAM, self._context.prepared, ops,
+                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
+                    results=tuple(number[r] for r in call.results))
+        kernel = KernelDef(call.code, device.type, compiler.plugin, compiler.load().compile, allocates=allocates,
+                           is_fusion=True, compiler=compiler.name)
+        bound = bind(kernel, node, name)
+        if isinstance(bound, Declined):
+            return str(bound.reason)
+        if bound is None:
+            raise PluginError(f"compile of {compiler} returned None for {group.name}", node=call.node,
+                              plugin=compiler.plugin,
+                              hint=f"return a kernel, or group.decline(reason); "
+                                   f"{compiler_remedy(compiler.plugin, compiler.name)}")
+        return KernelCall(call, device, self._candidates.result_memory(call), kernel, bound,
+                          retained=self._retained(members, inputs), stateful=self._has_state(members))
+
+    def _obstacle(
+        self, compiler: CompilerEntry, members: Sequence[Call], inputs: Sequence[int], *, allocates: bool
+    ) -> str:
+        """Return the reason why a compiler cannot be asked in this link, empty when it can."""
+        failing = next((call.node for call in members if self._error_of(call) is not None), None)
+        if failing is not None:
+            return f"node '{failing}' raises an error when it runs"
+        open_inputs = any(not self._infos[r].meta.is_static for r in inputs)
+        open_results = any(not self._infos[r].meta.is_static for call in members for r in call.results)
+        if open_inputs or (open_results and not allocates):
+            return NOT_STATIC
+        if self._candidates.works_on_host(members[0]):
+            return ""
+        registers = [*inputs, *(r for call in members for r in call.results)]
+        if any(not self._infos[r].dtype.itemsize for r in registers):
+            return "a value without fixed size is in no memory but the host's"
+        if allocates:
+            return f"compiler {compiler.name} allocates results, which a kernel does in host memory alone"
+        return ""
+
+    def _group_call(
+        self, group: Group, members: Sequence[Call], calls: Sequence[Call], inputs: tuple[int, ...]
+    ) -> Call:
+        """Return the call that replaces the members. Its results are the values that others read."""
+        inside = {register for call in members for register in call.gives}
+        others = [call for call in calls if inside.isdisjoint(call.gives)]
+        read = {r for call in others for r in call.args} | {*self._function.results, *self._function.targets}
+        results = tuple(r for call in members for r in call.results if r in read)
+        chain = next((call.chain for call in members if call.chain is not None), None) if not results else None
+        if not results and chain is None:
+            results = members[-1].results[:1]
+        after = tuple(dict.fromkeys(r for call in members for r in call.after if r not in inside))
+        last = members[-1]
+        return Call(f"{group.compiler}.{group.name}", inputs, results, {"_fused": tuple(c.node for c in members)},
+                    group.stream, last.node, location=last.location, after=after, chain=chain)
+
+    def _has_state(self, members: Sequence[Call]) -> bool:
+        return any(self._host.registries.ops.get(call.op).stateful for call in members)
+
+    def _retained(self, members: Sequence[Call], inputs: Sequence[int]) -> frozenset[int]:
+        """Return the indices of the inputs that the members' own kernels keep: the group's kernel may keep them too."""
+        kept = {call.args[i] for call in members if self._host.registries.ops.get(call.op).stateful
+                for i in self._candidates.binder(call).retained_inputs(self._candidates.binder(call).candidates[:1])}
+        return frozenset(i for i, register in enumerate(inputs) if register in kept)
+
+
+def _behind_group(calls: Sequence[Call], members: Sequence[Call], group_call: Call) -> list[Call]:
+    """Return the calls with control edges from the group's call in the place of edges from its members."""
+    hidden = {r for call in members for r in call.gives}.difference(group_call.gives)
+    done = group_call.gives[0]
+
+    def moved(call: Call) -> Call:
+        if call is group_call or hidden.isdisjoint(call.after):
+            return call
+        return call._replace(after=tuple(dict.fromkeys(done if r in hidden else r for r in call.after)))
+
+    return [moved(call) for call in calls]
+
+
