@@ -24,7 +24,7 @@ UFUNCS: Mapping[str, Callable[..., Any]] = {
 
 
 class BlockedCompiler:
-    """Claims connected element-wise nodes of float32, and declines those whose shapes differ."""
+    """Claims connected element-wise nodes of float32, and declines a group of several shapes."""
 
     def claim(self, part: PlacedPart) -> Iterable[Collection[str]]:
         able = [name for name, node in part.nodes.items()

@@ -19,6 +19,7 @@ T = TypeVar("T")
 HOOKS = MappingProxyType({  # the option of pytest, and the module of `hooks`
     "queue": "queues", "allocator": "allocators", "pass": "passes", "loader": "loaders",
     "handler": "handlers", "session": "sessions", "rendezvous": "meetings",
+    "compiler": "compilers",
 })
 OPTION_OF_MODULE = MappingProxyType({module: option for option, module in HOOKS.items()})
 DEADLINE = 60.0  # seconds of a case; the slowest takes three

@@ -25,6 +25,7 @@ HELP = {
     "loader": ("FILE", "test the loader of this file or folder, a small model"),
     "handler": ("NAME", "test the op handler of this name"),
     "session": ("TARGET", "test the sessions of this target, as in heald.Session(graph, target=TARGET)"),
+    "compiler": ("NAME", "test the compiler of this name"),
     "rendezvous": ("PLACE", "test what the function 'package.module:function' returns, a new rendezvous each time"),
 }
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure

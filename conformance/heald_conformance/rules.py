@@ -94,6 +94,12 @@ RULES = {
     "handler.inputs": "a handler writes no input that is not donated",
     "handler.pending": "the function never waits for a pending input",
     "handler.threads": "any thread may call",
+    "compiler.claim": "claim returns disjoint convex groups of names of `part.nodes`",
+    "compiler.deterministic": "claim is a function of the part: equal graphs have equal groups",
+    "compiler.values": "the kernel of a group returns the values of its nodes, for any feeds and in every run",
+    "compiler.operands": "a kernel writes every element of its results, and no input",
+    "compiler.declines": "a refusal says why, and the nodes of a declined group run as without the compiler",
+    "compiler.threads": "several threads may run a kernel at once",
     "session.factory": "factory(graph, config, target=, device=) returns an object with the methods of "
                        "SessionInterface",
     "session.run": "run returns the fetched tensors as NumPy arrays, in the structure of the fetches",

@@ -10,7 +10,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KINDS = ("device", "kernels", "ops", "pass")
 FILES = {"loader": "scale_loader.py", "queue": "last_in_first_out.py", "allocator": "page_allocator.py",
-         "handler": "batching_handler.py", "command": "count_command.py"}  # in `examples/`
+         "handler": "batching_handler.py", "command": "count_command.py",
+         "compiler": "blocked_compiler.py"}  # in `examples/`
 CONTENT = ("pyproject.toml", "README.md", "heald_example_*", "tests")
 
 

@@ -58,6 +58,14 @@ PLANTED = [  # case, name of the broken object, the rule of the message
     ("passes.a_pass_returns_the_same_graph_each_time", "counts_its_runs", "pass.deterministic"),
     ("passes.a_pass_leaves_its_input_as_it_is", "writes_to_constants", "pass.input"),
     ("passes.a_pass_keeps_what_it_declares", "replaces_ops", "pass.declares"),
+    ("compilers.a_compiler_claims_groups_that_it_may_have", "leaves_a_gap", "compiler.claim"),
+    ("compilers.a_compiler_claims_the_same_groups_each_time", "counts_its_claims", "compiler.deterministic"),
+    ("compilers.a_compiler_keeps_the_values_of_random_graphs", "takes_neg_for_abs", "compiler.values"),
+    ("compilers.a_compiler_keeps_the_values_of_random_graphs", "keeps_the_first_feed", "compiler.values"),
+    ("compilers.a_compiler_keeps_the_values_of_random_graphs", "never_compiles", "returns"),
+    ("compilers.a_kernel_keeps_to_its_operands", "writes_its_inputs", "compiler.operands"),
+    ("compilers.a_refusal_says_why_and_changes_nothing", "declines_in_silence", "compiler.declines"),
+    ("compilers.threads_run_a_kernel_at_once", "is_for_one_thread", "compiler.threads"),
     ("loaders.one_loader_recognises_the_file", "IsRecognisedTwice", "loader.recognise"),
     ("loaders.a_loader_recognises_no_stranger[text]", "TakesText", "loader.recognise"),
     ("loaders.recognise_is_light", "ReadsTheFile", "loader.light"),
@@ -108,6 +116,7 @@ OWN = {  # options -> the plugins' files beside the installed ones
     ("--queue", "last_in_first_out", "--allocator", "pages"): ["last_in_first_out.py", "page_allocator.py"],
     ("--queue", "multi_threaded", "--queue", "single_threaded", "--queue", "seeded"): [],
     ("--allocator", "plain", "--allocator", "pooled", "--allocator", "counting", "--allocator", "poisoning"): [],
+    ("--compiler", "blocked"): ["blocked_compiler.py"],
     ("--pass", "identities", "--pass", "duplicates", "--pass", "strip-defaults", "--pass", "references"): [],
     ("--handler", "batching", "--handler", "logging", "--rendezvous", LOCAL): ["batching_handler.py"],
 }
@@ -118,7 +127,7 @@ def planted_scope():
     """A default runtime with the broken plugins."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "process_scope", runtime.ProcessScope(
-            [str(HERE / f"planted_{part}.py") for part in ("hooks", "handlers", "sessions")]))
+            [str(HERE / f"planted_{part}.py") for part in ("hooks", "handlers", "sessions", "compilers")]))
         for module in (queues, handlers, meetings):
             patch.setattr(module, "PROMPT", 0.6)
         yield
@@ -126,7 +135,7 @@ def planted_scope():
 
 @pytest.mark.parametrize(("case_id", "name", "rule"), PLANTED)
 def test_a_broken_plugin_breaks_its_rule(planted_scope, monkeypatch, tmp_path, case_id, name, rule):
-    if name == "never_ends":
+    if name in ("never_ends", "never_compiles"):
         monkeypatch.setattr(sys.modules["heald_conformance.case"], "DEADLINE", 0.6)
     if case_id.startswith("loaders."):
         path = tmp_path / "file"

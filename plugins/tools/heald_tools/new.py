@@ -2,8 +2,8 @@
 
 The examples are the templates: a wheel has them in the folder `templates`, a checkout beside this plugin and in
 `examples/`. A copy replaces their names, in files and file names. Devices, kernels, ops and passes are packages; a
-loader, queue, allocator, handler or command starts as one file, which `--plugin` takes. `--from MODEL OP` writes the
-op's own signature in the place of the example's.
+loader, queue, allocator, handler, command or compiler starts as one file, which `--plugin` takes. `--from MODEL OP` writes
+the op's own signature in the place of the example's.
 
 The next command needs no installation, and so no package index: it loads the plugin from its folder.
 """
@@ -61,6 +61,10 @@ FILES = {  # by kind of plugin
     "handler": FileTemplate("batching_handler.py", {
         "examples/batching_handler.py": "{file}", '"batching"': '"{name}"', "BatchingHandler": "{Name}Handler",
     }, CONFORMANCE + "handler {name}"),
+    "compiler": FileTemplate("blocked_compiler.py", {
+        "examples/blocked_compiler.py": "{file}", '"blocked"': '"{name}"', "--compiler blocked": "--compiler {name}",
+        "BlockedCompiler": "{Name}Compiler", "BlockedKernel": "{Name}Kernel",
+    }, CONFORMANCE + "compiler {name}"),
     "command": FileTemplate("count_command.py", {
         "examples/count_command.py": "{file}", "heald count": "heald {dashed}", '"count"': '"{dashed}"',
     }, "HEALD_PLUGINS__LOAD={file} heald {dashed} --help"),
@@ -73,7 +77,8 @@ tests, and a README that says what to change. device: a device type with its ker
 kernels: kernels for the CPU. ops: an op with its checks and its kernel. pass: a graph
 pass. 'heald new ops NAME --from MODEL OP' declares an op of a model, and leaves its
 kernel to be written. Or makes the file NAME.py with a plugin. loader: a file format. queue: a work queue.
-allocator: host memory. handler: eager ops. command: heald NAME."""
+allocator: host memory. handler: eager ops. command: heald NAME. compiler:
+groups of nodes as one kernel."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -69,6 +69,17 @@ def test_without_the_compiler_the_nodes_are_linked_in_place_and_explained(tmp_pa
     assert {row["node"]: row["op"] for row in model.placement().table()}["b"] == "Neg"
 
 
+def test_groups_survive_as_text(tmp_path):
+    path = saved(tmp_path, graph(*NODES))
+    runtime = runtime_with(NumPyCompiler())
+    compiled = compile_model(path, inputs={"x": (1, 3)}, outputs=["e"], config=runtime, strip=True)
+    program = heald.mlir.loads(heald.mlir.dumps(compiled.program))
+    assert [(call.attrs["compiler"], call.attrs["group"], len(call.args), len(call.results))
+            for call in group_calls(program)] == [("tiny0", "group0", 2, 2), ("tiny0", "group1", 2, 1)]
+    (result,) = program.run("main", X[None])
+    np.testing.assert_array_equal(result.get(), heald.load(path, outputs=["e"])(X[None]))
+
+
 def test_functions_with_groups_are_compiled(tmp_path):
     double = function("double", "v", [node("n", "Neg", "v"), node("s", "Sub", "v", "n:y:0")], {"y": "s:z:0"})
     same = function("same", "v", [node("m", "Neg", "v"), node("i", "Neg", "m:y:0")], {"y": "i:y:0"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import heald
 import numpy as np
 import pytest
@@ -314,3 +316,46 @@ def test_the_digest_of_a_group_depends_on_its_content_alone():
         digests.append(heald.api.group_digest(compiler.groups[-1]))
     assert digests[0] == digests[1] != digests[2]
     assert all(op in FUNCTIONS for op in ("Mul", "Neg"))
+
+
+class ExampleCompiler(NumPyCompiler):
+    """Compiles for a device with memory of its own. The result of a group is its last value."""
+
+    operands: ClassVar[list[object]] = []
+
+    def kernel(self, group):
+        output = group.outputs[0]
+        steps = [({"Neg": "negative", "Relu": "relu"}[op.op], (number,))
+                 for number, op in enumerate(op for op in group.fused if op.op != "Reshape")]
+        launch = group.device.native.sequence(steps, output.dtype.numpy, output.size)
+
+        def run(x, *others):
+            self.operands[:] = x, *others
+            launch(group.stream, x, others[-1])
+
+        return run
+
+
+def test_a_group_on_a_device_reads_where_its_nodes_read():
+    shape = const("shape", [3, 2], np.int32)
+    nodes = [placeholder("x", (2, 3)), node("a", "Neg", "x"), shape, node("r", "Reshape", "a", "shape",
+                                                                          Tshape=dtypes.int32), node("b", "Relu", "r")]
+    for compiler, code in ((ExampleCompiler(lambda part: [["a", "r", "b"]]), "tiny0.group0"),
+                           (ExampleCompiler(lambda part: [["a", "r", "b"]], reason="no"), "example_device.")):
+        runtime = runtime_with(compiler, device_type="EXAMPLE")
+        with heald.Session(graph(*nodes), runtime, device="EXAMPLE:0") as session:
+            x = np.float32([[1, -2, 3], [4, -5, -6]])
+            assert session.run("b", {"x": x}).tolist() == [[0, 2], [0, 0], [5, 6]]
+            assert [one.partition(".")[0] + "." for one in codes(session, ["b"], shapes=((2, 3),))].count(
+                code.partition(".")[0] + ".") >= 1
+        assert compiler.parts[-1].device == "EXAMPLE:0"
+    operands = ExampleCompiler.operands
+    assert [isinstance(operand, np.ndarray) for operand in operands] == [False, True, False]
+
+
+def test_a_node_on_another_device_is_not_shown():
+    nodes = [placeholder("x", (3,)), node("a", "Neg", "x", device="EXAMPLE:0"), node("b", "Neg", "a", device="CPU:0")]
+    compiler = NumPyCompiler(lambda part: [["a", "b"]])
+    with (heald.Session(graph(*nodes), runtime_with(compiler)) as session,
+          pytest.raises(PluginError, match="claimed 'a', which it may not have: it is on EXAMPLE:0")):
+        session.run("b", {"x": X})

@@ -100,8 +100,6 @@ WRONG = {
     "itself": (GROUP_CALL, BODY._replace(kernels=(GROUP_CALL._replace(functions=("body",)),)), "has the call heald.gr"),
     "another device": (GROUP_CALL, BODY._replace(kernels=tuple(call._replace(stream=1) for call in BODY.kernels)),
                        "has the call cpu.AddN"),
-    "a node of the caller": (GROUP_CALL, BODY._replace(
-        kernels=tuple(call._replace(node="n3") for call in BODY.kernels)), "whose node 'n3' is in another one, too"),
     "one value twice": (GROUP_CALL, BODY._replace(results=(1, 1)), "returns an argument, or one value twice"),
     "an argument": (GROUP_CALL, BODY._replace(results=(0, 2)), "returns an argument, or one value twice"),
     "too few arguments": (GROUP_CALL._replace(args=()), BODY, "has arguments of the types"),
@@ -117,6 +115,12 @@ def test_a_group_that_does_not_fit_its_call_is_refused(name):
     with pytest.raises(InvalidArgument, match="the call of heald.group") as caught:
         splice(function, {"body": body})
     assert text in caught.value.message
+
+
+def test_nodes_of_one_name_are_told_apart():
+    body = BODY._replace(kernels=tuple(call._replace(node="n3") for call in BODY.kernels))
+    spliced, _ = splice(OUTLINED, {"body": body})
+    assert [call.node for call in spliced.kernels] == ["body/n3", "body/body/n3", "n3"]
 
 
 def test_a_function_without_groups_is_the_same_object():

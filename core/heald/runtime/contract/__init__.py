@@ -37,6 +37,7 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .attribute_forms import check_attributes as check_attributes
     from .attribute_forms import convert_attribute as convert_attribute
+    from .compiler import CompilerEntry as CompilerEntry
     from .device import DeviceName as DeviceName
     from .device import load_callable as load_callable
     from .graph_pass import PRE_PLACEMENT as PRE_PLACEMENT
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".attribute_forms": ("check_attributes", "convert_attribute"),
+        ".compiler": ("CompilerEntry",),
         ".device": ("DeviceName", "load_callable"),
         ".graph_pass": ("GraphPass", "PRE_PLACEMENT"),
         ".host_kernel": ("HostKernel", "HostKernelRegistry"),

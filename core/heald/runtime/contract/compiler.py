@@ -2,7 +2,7 @@
 
 A compiler is asked twice. `claim` runs when a step's program is made: it sees the part of a function that one device
 runs, and returns groups of node names. `compile` runs in each link, with the shapes and constants of a group. It
-returns a bound kernel, or declines; a declined group runs as if nobody had claimed it.
+returns a bound kernel, or declines; the nodes of a declined group run by themselves.
 """
 
 from __future__ import annotations

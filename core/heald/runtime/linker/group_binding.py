@@ -24,6 +24,7 @@ from .fusion import fused_ops
 from .link_context import LinkContext
 from .stored_constants import stored_constants_of
 
+NO_REASON = "it gives no reason"
 NOT_STATIC = "shapes known only while it runs"
 
 
@@ -39,17 +40,18 @@ class BoundGroups(NamedTuple):
 
 
 class GroupBinding:
-    """`infos`: the facts about the function's registers.
+    """`infos`: the facts about the function's registers. `memory`: the stream whose memory holds each register.
 
     `error_of`: returns the error that a call of the function raises when it runs, if there is one.
     """
 
     def __init__(
-        self, function: ProgramFunction, infos: Sequence[ValueInfo], candidates: Candidates, host: Host,
-        context: LinkContext, error_of: Callable[[Call], HealdError | None],
+        self, function: ProgramFunction, infos: Sequence[ValueInfo], memory: Mapping[int, int], candidates: Candidates,
+        host: Host, context: LinkContext, error_of: Callable[[Call], HealdError | None],
     ) -> None:
         self._function = function
         self._infos = infos
+        self._memory = memory
         self._candidates = candidates
         self._host = host
         self._context = context
@@ -84,6 +86,8 @@ class GroupBinding:
         if reason:
             return reason
         call = self._group_call(group, members, calls, inputs)
+        if any(self._memory[r] != self._candidates.result_memory(call) for r in call.results):
+            return "its results are in several memories"
         number = {register: i for i, register in enumerate((*inputs, *(r for m in members for r in m.results)))}
         device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
         infos = tuple(self._infos[r] for r in inputs)
@@ -96,7 +100,7 @@ class GroupBinding:
                            is_fusion=True, compiler=compiler.name)
         bound = bind(kernel, node, name)
         if isinstance(bound, Declined):
-            return str(bound.reason)
+            return str(bound.reason or NO_REASON)
         if bound is None:
             raise PluginError(f"compile of {compiler} returned None for {group.name}", node=call.node,
                               plugin=compiler.plugin,

@@ -294,7 +294,7 @@ class Linker:
         """Ask compilers for the kernels of the function's groups."""
         from .group_binding import GroupBinding  # few programs have groups
 
-        binding = GroupBinding(self._function, self.infos, self._candidates, self._host, self._context,
+        binding = GroupBinding(self._function, self.infos, self.memory(), self._candidates, self._host, self._context,
                                self._deferred_errors.error_of)
         return binding.bind(self.groups, needed)
 

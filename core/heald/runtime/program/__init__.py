@@ -22,6 +22,8 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
     from .compiled_model import CompiledModel as CompiledModel
+    from .groups import GroupOutcome as GroupOutcome
+    from .host_program import GROUP as GROUP
     from .host_program import HOST as HOST
     from .host_program import RUNTIME_CODES as RUNTIME_CODES
     from .host_program import Call as Call
@@ -44,8 +46,10 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".bef.encode": ("ELEMENT_TYPES",),
         ".compiled_model": ("CompiledModel",),
+        ".groups": ("GroupOutcome",),
         ".host_program": (
-            "Call", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType", "native_function"),
+            "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
+            "native_function"),
         ".infer": ("infer_outputs",),
         ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
         ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain_value", "typed_number"),

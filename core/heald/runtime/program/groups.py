@@ -193,22 +193,23 @@ def splice(
         body = functions[call.functions[0]] if len(call.functions) == 1 else None
         if body is None:
             raise _misfit(call, f"names {len(call.functions)} functions, expected one")
-        _check_group(call, body, types, nodes)
+        _check_group(call, body, types)
         number = dict(zip(range(len(body.arg_names)), call.args, strict=True))
         number |= dict(zip(body.results, call.results, strict=True))
         for register in range(len(body.register_types)):
             if register not in number:
                 number[register] = len(types)
                 types.append(body.register_types[register])
-        members = [_renumbered(member, number) for member in body.kernels]
+        members = [_renumbered(member, number)._replace(node=_own_node(member, body.name, nodes))
+                   for member in body.kernels]
         kernels += members
         groups.append(Group(call.attrs["compiler"], call.attrs["group"], body.name,
                             frozenset(r for member in members for r in member.gives), call.stream))
     return function._replace(kernels=tuple(kernels), register_types=tuple(types)), tuple(groups)
 
 
-def _check_group(call: Call, body: ProgramFunction, types: Sequence[RegisterType], nodes: set[str]) -> None:
-    """Raises InvalidArgument for a body that does not fit its call, and notes the nodes of the body in `nodes`."""
+def _check_group(call: Call, body: ProgramFunction, types: Sequence[RegisterType]) -> None:
+    """Raises InvalidArgument for a body that does not fit its call."""
     for name in ("compiler", "group"):
         if not isinstance(call.attrs.get(name), str):
             raise _misfit(call, f"has {call.attrs.get(name)!r} as attribute '{name}', expected a text")
@@ -216,9 +217,6 @@ def _check_group(call: Call, body: ProgramFunction, types: Sequence[RegisterType
         if not is_groupable(member) or member.stream != call.stream or member.functions:
             raise _misfit(call, f"names the function '{body.name}', which has the call {member.code}",
                           "a group has calls of ops on one device")
-        if member.node in nodes:
-            raise _misfit(call, f"names the function '{body.name}', whose node '{member.node}' is in another one, too")
-        nodes.add(member.node)
     if not set(body.results).isdisjoint(range(len(body.arg_names))) or len(set(body.results)) < len(body.results):
         raise _misfit(call, f"names the function '{body.name}', which returns an argument, or one value twice")
     stated = [types[r] for r in call.args], [types[r] for r in call.results]
@@ -227,6 +225,16 @@ def _check_group(call: Call, body: ProgramFunction, types: Sequence[RegisterType
         if list(map(_kind, of_call)) != list(map(_kind, of_body)):
             raise _misfit(call, f"has {what} of the types {', '.join(map(_kind, of_call))}, the function "
                                 f"'{body.name}' has {', '.join(map(_kind, of_body))}")
+
+
+def _own_node(call: Call, body: str, nodes: set[str]) -> str:
+    """Return the call's node, after the name of its body where the function has this node: kernels keep state by node.
+    """
+    node = call.node
+    while node in nodes:
+        node = f"{body}/{node}"
+    nodes.add(node)
+    return node
 
 
 def _kind(register_type: RegisterType) -> str:
