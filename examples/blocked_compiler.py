@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from heald.api import Bind, CompilerRegistrar, Declined, FusedOp, PlacedPart, dtypes, hookimpl
+from heald.api import Bind, Compiler, CompilerRegistrar, Declined, FusedOp, PlacedPart, dtypes, hookimpl
 
 HEALD_API = (1, 4)
 BLOCK = 1 << 16  # elements of a block: some blocks of float32 fit in the second cache
@@ -23,7 +23,7 @@ UFUNCS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class BlockedCompiler:
+class BlockedCompiler(Compiler):
     """Claims connected element-wise nodes of float32, and declines a group of several shapes."""
 
     def claim(self, part: PlacedPart) -> Iterable[Collection[str]]:

@@ -40,6 +40,13 @@ def test_a_group_is_one_call_that_names_compiler_and_group():
     assert part.infer()["d"][0].meta.dims == (3,)
 
 
+def test_traces_name_compiler_and_group():
+    metadata = heald.RunMetadata()
+    with heald.Session(graph(*CHAIN), runtime_with(NumPyCompiler())) as session:
+        session.run("d", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
+    assert "tiny0.group0" in [event.call.code for event, _ in metadata.trace.calls()]
+
+
 def test_a_group_has_several_results_and_sees_constants_and_shapes():
     compiler = NumPyCompiler()
     with heald.Session(graph(*CHAIN), runtime_with(compiler)) as session:

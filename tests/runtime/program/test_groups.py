@@ -95,6 +95,8 @@ WRONG = {
     "no compiler": (GROUP_CALL._replace(attrs={"group": "group0"}), BODY, "None as attribute 'compiler'"),
     "a number for a group": (GROUP_CALL._replace(attrs={"compiler": "tiny", "group": 3}), BODY,
                              "3 as attribute 'group'"),
+    "a control edge": (GROUP_CALL._replace(after=(0,)), BODY, "has control edges"),
+    "a chain": (GROUP_CALL._replace(results=(), chain=2), BODY, "has control edges"),
     "no function": (GROUP_CALL._replace(functions=()), BODY, "names 0 functions"),
     "a host kernel": (GROUP_CALL, BODY._replace(kernels=(HOST_CALL, BODY.kernels[1])), "has the call tfrt.add.i32"),
     "itself": (GROUP_CALL, BODY._replace(kernels=(GROUP_CALL._replace(functions=("body",)),)), "has the call heald.gr"),

@@ -8,6 +8,7 @@ returns a bound kernel, or declines; the nodes of a declined group run by themse
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -46,10 +47,12 @@ class PlacedPart(NamedTuple):
 class Compiler(Protocol):
     """A backend that takes whole subgraphs of a device's nodes."""
 
+    @abstractmethod
     def claim(self, part: PlacedPart) -> Iterable[Collection[str]]:
         """Return groups of names of `part.nodes`. A group is convex: no path leaves it and returns. `part.split` makes
         such groups of any choice of nodes."""
 
+    @abstractmethod
     def compile(self, group: Bind) -> Callable[..., Any] | Attachable | Declined:
         """Return the kernel of a group for the shapes of one link, or `group.decline(reason)`.
 
@@ -59,13 +62,13 @@ class Compiler(Protocol):
         Objects of `group.prepared` are shared by all shapes.
         """
 
-    # Optional attributes:
-    #
-    #     stateful: bool
-    #         """True to be shown stateful nodes, too. The kernel then has their effects."""
-    #
-    #     allocates: bool
-    #         """True to be asked where shapes of results are open. The kernel returns its results."""
+    # The members below are optional. A class that inherits from Compiler has their defaults.
+
+    stateful: bool = False
+    """True to be shown nodes with state, too. The kernel then has their effects."""
+
+    allocates: bool = False
+    """True to be asked where shapes of results are open. The kernel returns its results."""
 
 
 class CompilerEntry(NamedTuple):

@@ -210,6 +210,8 @@ def splice(
 
 def _check_group(call: Call, body: ProgramFunction, types: Sequence[RegisterType]) -> None:
     """Raises InvalidArgument for a body that does not fit its call."""
+    if call.after or call.chain is not None:
+        raise _misfit(call, "has control edges", "chains are arguments and results of a group")
     for name in ("compiler", "group"):
         if not isinstance(call.attrs.get(name), str):
             raise _misfit(call, f"has {call.attrs.get(name)!r} as attribute '{name}', expected a text")
