@@ -17,9 +17,11 @@ PINNED = {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"ConstantFolder"},
         "heald.runtime.config": {"load_config"},
-        "heald.runtime.contract": {"GraphPass", "KernelDef", "PRE_PLACEMENT", "load_callable", "run_of"},
+        "heald.runtime.contract": {
+            "CompilerEntry", "GraphPass", "KernelDef", "PRE_PLACEMENT", "load_callable", "run_of"},
         "heald.runtime.executor": {"KernelCall"},
         "heald.runtime.host": {"KernelContext", "WAIT_CHECKS", "Waits", "make_allocator", "make_work_queue"},
+        "heald.runtime.program": {"GROUP", "GroupOutcome"},
         "heald.runtime.service": {"Runtime", "runtime"},
         "heald.runtime.support": {"available_memory"},
     },

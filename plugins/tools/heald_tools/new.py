@@ -2,8 +2,8 @@
 
 The examples are the templates: a wheel has them in the folder `templates`, a checkout beside this plugin and in
 `examples/`. A copy replaces their names, in files and file names. Devices, kernels, ops and passes are packages; a
-loader, queue, allocator, handler, command or compiler starts as one file, which `--plugin` takes. `--from MODEL OP` writes
-the op's own signature in the place of the example's.
+loader, queue, allocator, handler, command or compiler starts as one file, which `--plugin` takes. `--from MODEL OP`
+writes the op's own signature in the place of the example's.
 
 The next command needs no installation, and so no package index: it loads the plugin from its folder.
 """

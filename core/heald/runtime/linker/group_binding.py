@@ -6,16 +6,18 @@ A compiler that declines, or is not in use, leaves the calls of its group as the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ...errors import HealdError, PluginError
 from ..contract.compiler import CompilerEntry
 from ..contract.device import STREAM
+from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Declined, KernelDef
 from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
 from ..program.groups import Group, GroupOutcome, in_place_of
-from ..program.host_program import Call, ProgramFunction
+from ..program.host_program import HOST, Call, ProgramFunction
 from ..support.remedy import compiler_remedy
 from ..values.tensor import ValueInfo
 from .binder import bind
@@ -95,7 +97,7 @@ class GroupBinding:
         stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), infos)
         node = Bind(call.node, call.code, {}, infos, outputs, device, STREAM, self._context.prepared, ops,
                     self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
-                    results=tuple(number[r] for r in call.results))
+                    own=partial(self._context.own, device), results=tuple(number[r] for r in call.results))
         kernel = KernelDef(call.code, device.type, compiler.plugin, compiler.load().compile, allocates=allocates,
                            is_fusion=True, compiler=compiler.name)
         bound = bind(kernel, node, name)
@@ -122,9 +124,13 @@ class GroupBinding:
             return NOT_STATIC
         if self._candidates.works_on_host(members[0]):
             return ""
-        registers = [*inputs, *(r for call in members for r in call.results)]
+        read = [*inputs, *(r for call in members for r in call.results)]
+        registers = [register for register in read if self._memory[register] != HOST]
         if any(not self._infos[r].dtype.itemsize for r in registers):
             return "a value without fixed size is in no memory but the host's"
+        limits = DeviceLimits.of(self._candidates.devices[members[0].stream].attributes)
+        if refusal := limits.refusal([self._infos[r].meta for r in registers]):
+            return refusal
         if allocates:
             return f"compiler {compiler.name} allocates results, which a kernel does in host memory alone"
         return ""
