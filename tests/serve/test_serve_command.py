@@ -8,9 +8,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -69,8 +71,6 @@ def port_of(child):
 
 
 def free_port():
-    import socket
-
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -291,6 +291,20 @@ def test_tls_serves_with_the_texts_of_an_ssl_config(tmp_path, start):
             assert caller.predict("F", {"x": np.float32([2])})["x"].tolist() == [2]
         with connect(address) as stranger, pytest.raises(ClientError, match="UNAVAILABLE"):
             stranger.predict("F", {"x": np.float32([2])})
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
+@pytest.mark.parametrize("front", ["http", "grpc"])
+@pytest.mark.parametrize("data", [b"", b"\x16\x03\x01"])
+def test_a_connection_without_a_whole_tls_handshake_is_ended(tmp_path, start, front, data):
+    from harness.serve_models import echo
+
+    server, _ = start({"F": echo(x="float32")}, tls=certificate(tmp_path), grpc_port=0, request_read_timeout_in_ms=200)
+    port = server.port if front == "http" else server.grpc_server.port
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as silent:
+        silent.sendall(data)
+        with suppress(ConnectionError):
+            assert silent.recv(1) == b""
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")

@@ -36,6 +36,7 @@ class HttpListener(uvicorn.Server):
     on_start: Callable[[], object] = staticmethod(lambda: None)
     on_end: Callable[[], object] | None = None
     loop: asyncio.AbstractEventLoop | None = None
+    handshake_seconds = 60.0  # of TLS
     signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
@@ -51,8 +52,15 @@ class HttpListener(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.on_start()
-        await super().startup(sockets)
         self._sockets = sockets or ()
+        if self.config.ssl is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])  # uvicorn sets no limit for the handshake
+        for listener in self._sockets:
+            self.servers.append(await self.loop.create_server(
+                self._make_protocol, sock=listener, ssl=self.config.ssl, backlog=self.config.backlog,
+                ssl_handshake_timeout=self.handshake_seconds))
 
     def accept_waiting(self) -> None:
         """Accept connections of the backlog, MOST_ACCEPTED of each socket."""
@@ -72,7 +80,9 @@ class HttpListener(uvicorn.Server):
 
     async def _begin_connection(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
         try:
-            await loop.connect_accepted_socket(self._make_protocol, connection, ssl=self.config.ssl)
+            await loop.connect_accepted_socket(
+                self._make_protocol, connection, ssl=self.config.ssl,
+                ssl_handshake_timeout=None if self.config.ssl is None else self.handshake_seconds)
         except (OSError, ssl.SSLError):  # the client is gone
             connection.close()
 
@@ -106,6 +116,7 @@ def make_listener(
     config.load()
     config.ssl = context
     listener = HttpListener(config)
+    listener.handshake_seconds = limits.read_seconds
     if answer_directly is not None:
         answer_directly.on_long_turn = listener.accept_waiting
     return listener
