@@ -44,7 +44,7 @@ def a_wait_ends_after_the_work_before_it(on: Subject, work: str) -> None:
     """As `heald devices --check`: after the wait the host overwrites the arrays that the work has read."""
     if on.host_visible:
         raise NotApplicable("its buffers are host memory: no work is pending")
-    waits = Waits(on.device, on.host.registries)
+    waits = Waits(on.device, on.host.registries, on.size(1 << 20, 1 << 14))
     try:
         with whatever_comes(f"a wait behind {work}", expected="no exception", rule="Device.synchronize"):
             is_complete = WAIT_CHECKS[work](waits)

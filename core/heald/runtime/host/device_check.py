@@ -59,12 +59,12 @@ def behind(work: str, error: HealdError) -> HealdError:
 
 
 class Waits:
-    """Three buffers of a device, as large as it has memory for, and an array with small numbers."""
+    """Three buffers of a device, of at most `largest` elements, as it has memory; and an array with small numbers."""
 
-    def __init__(self, device: Device, registries: Registries) -> None:
+    def __init__(self, device: Device, registries: Registries, largest: int = LARGEST_ELEMENTS) -> None:
         self.device, self.registries = device, registries
         self.buffers: list[Any] = []
-        count = LARGEST_ELEMENTS
+        count = largest
         while not self._allocate(4 * count):
             count //= 4
             if count < SMALLEST_ELEMENTS:
