@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from textwrap import indent
 
 from heald.api import errors
@@ -32,7 +33,7 @@ class Dialect:
         group = ", ".join(map(str, parts.group))
         body = indent("\n".join(write_lines(parts.body)), "  ")
         text = f"{parts.functions}KERNEL({group}) {parts.name}({', '.join(self.parameters(parts))}) {{\n{body}\n}}\n"
-        if lacking := self.lacks.intersection(re.findall(r"\w+", text)):
+        if self.lacks and (lacking := self.lacks.intersection(re.findall(r"\w+", text))):
             raise errors.Unimplemented(f"no kernel text for {parts.name} in {self.name}, which lacks {min(lacking)}")
         return self.prelude(text) + text
 
@@ -53,10 +54,17 @@ class Dialect:
 
     def _called_functions(self, text: str) -> list[str]:
         """The definitions of the device functions that a text calls."""
+        if not self.functions:
+            return []
         words = set(re.findall(r"\w+", text))
-        called = {name for macro, body in self.macros.items() if re.findall(r"\w+", macro)[0] in words
-                  for name in re.findall(r"\w+", body)} | words
+        called = {name for macro, body in self.macros.items() if _words(macro)[0] in words
+                  for name in _words(body)} | words
         return [definition for name, definition in self.functions.items() if name in called]
+
+
+@cache
+def _words(macro: str) -> list[str]:
+    return re.findall(r"\w+", macro)
 
 
 BOTH = """\

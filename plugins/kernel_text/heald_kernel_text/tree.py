@@ -39,6 +39,10 @@ class Tree:
     __radd__, __rsub__, __rmul__ = map(_from_right, "+-*")
     __hash__ = object.__hash__
 
+    def read(self, reader: Reader[R]) -> R:
+        """The reader's meaning of this node, whose operands are read first."""
+        raise NotImplementedError
+
     def __neg__(self) -> Tree:
         return Prefix("-", self)
 
@@ -55,6 +59,9 @@ class Word(Tree):
 
     name: str
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.word(self.name)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Number(Tree):
@@ -64,6 +71,9 @@ class Number(Tree):
     suffix: str = ""
     hexadecimal: bool = False
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.number(self)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prefix(Tree):
@@ -72,12 +82,18 @@ class Prefix(Tree):
     operator: str
     operand: Tree
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.prefix(self.operator, self.operand.read(reader))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operation(Tree):
     operator: str
     left: Tree
     right: Tree
+
+    def read(self, reader: Reader[R]) -> R:
+        return reader.operation(self.operator, self.left.read(reader), self.right.read(reader))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,17 +102,26 @@ class Choice(Tree):
     result: Tree
     otherwise: Tree
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.choice(self.condition.read(reader), self.result.read(reader), self.otherwise.read(reader))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conversion(Tree):
     type_name: str
     operand: Tree
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.conversion(self.type_name, self.operand.read(reader))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Tree):
     function: str
     arguments: tuple[Tree, ...]
+
+    def read(self, reader: Reader[R]) -> R:
+        return reader.call(self.function, [argument.read(reader) for argument in self.arguments])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,6 +130,9 @@ class Element(Tree):
 
     array: Tree
     index: Tree
+
+    def read(self, reader: Reader[R]) -> R:
+        return reader.element(self.array.read(reader), self.index.read(reader))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,12 +143,18 @@ class Load(Tree):
     buffer: str
     index: Tree
 
+    def read(self, reader: Reader[R]) -> R:
+        return reader.load(self.dtype, self.buffer, self.index.read(reader))
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Group(Tree):
     """Parentheses that no precedence asks for."""
 
     operand: Tree
+
+    def read(self, reader: Reader[R]) -> R:
+        return reader.group(self.operand.read(reader))
 
 
 class TypeName(str):
@@ -178,28 +212,9 @@ class Reader(Protocol[R]):
 
 def fold(tree: Tree, reader: Reader[R]) -> R:
     """Read a tree from its leaves up."""
-    match tree:
-        case Word(name):
-            return reader.word(name)
-        case Number():
-            return reader.number(tree)
-        case Prefix(operator, operand):
-            return reader.prefix(operator, fold(operand, reader))
-        case Operation(operator, left, right):
-            return reader.operation(operator, fold(left, reader), fold(right, reader))
-        case Choice(condition, result, otherwise):
-            return reader.choice(fold(condition, reader), fold(result, reader), fold(otherwise, reader))
-        case Conversion(type_name, operand):
-            return reader.conversion(type_name, fold(operand, reader))
-        case Call(name, arguments):
-            return reader.call(name, [fold(argument, reader) for argument in arguments])
-        case Element(array, index):
-            return reader.element(fold(array, reader), fold(index, reader))
-        case Load(dtype, buffer, index):
-            return reader.load(dtype, buffer, fold(index, reader))
-        case Group(operand):
-            return reader.group(fold(operand, reader))
-    raise TypeError(f"{type(tree).__name__} is no node of a tree")
+    if not isinstance(tree, Tree):
+        raise TypeError(f"{type(tree).__name__} is no node of a tree")
+    return tree.read(reader)
 
 
 class Instance(NamedTuple):
