@@ -1,4 +1,4 @@
-"""Random models keep their values whichever convex groups a compiler takes, declines, or meets in a compiled file."""
+"""Random models keep their values for random convex groups that a compiler takes, declines, or meets in a file."""
 
 from __future__ import annotations
 
