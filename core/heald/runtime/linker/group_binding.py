@@ -88,7 +88,8 @@ class GroupBinding:
         if reason:
             return reason
         call = self._group_call(group, members, calls, inputs)
-        if any(self._memory[r] != self._candidates.result_memory(call) for r in call.results):
+        memory = HOST if self._candidates.works_on_host(call) else group.stream
+        if any(self._memory[r] != memory for r in call.results):
             return "its results are in several memories"
         number = {register: i for i, register in enumerate((*inputs, *(r for m in members for r in m.results)))}
         device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
@@ -108,7 +109,7 @@ class GroupBinding:
                               plugin=compiler.plugin,
                               hint=f"return a kernel, or group.decline(reason); "
                                    f"{compiler_remedy(compiler.plugin, compiler.name)}")
-        return KernelCall(call, device, self._candidates.result_memory(call), kernel, bound,
+        return KernelCall(call, device, memory, kernel, bound,
                           retained=self._retained(members, inputs), stateful=self._has_state(members))
 
     def _obstacle(
