@@ -119,11 +119,30 @@ def test_colours_change_and_a_picture_is_exported(browser, page):
     assert browser.value("report.pngOf(report.exported()).then(blob => blob.size)") > 1000
 
 
+def test_one_moves_through_the_passes_and_sees_each_in_the_graph(browser, page):
+    open_page(browser, f"{page}#tab=passes&step=12")
+    title = "document.querySelector('#passes .steps > div:last-child h2').textContent"
+    shown = "[...document.querySelectorAll('#passes svg')[0].querySelectorAll('.second')].map(t => t.textContent)"
+    assert browser.value(title).startswith("scales")
+    assert "AddV2 → BiasAdd" in browser.value(shown)
+    browser.value("document.querySelector('[data-side=after]').click()")
+    assert {"BiasAdd", "Mul"} & set(browser.value(shown)) == {"BiasAdd"}
+    browser.value("document.querySelector('[data-side=before]').click()")
+    assert {"AddV2", "Mul"} < set(browser.value(shown))
+    browser.value("document.querySelector('[aria-label=\"Pass before\"]').click()")
+    assert browser.value(title).startswith("maps")
+    browser.value("document.querySelector('[aria-label=\"Next pass\"]').click()")
+    browser.value("""[...document.querySelectorAll('#passes button')].find(b => b.textContent === 'Show in the graph')
+        .click()""")
+    assert "scales" in browser.value("document.getElementById('legend').textContent")
+    assert "step=12" in browser.value("location.hash")
+
+
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
     browser.emulate(width=width, height=800, scheme=scheme)
-    for tab in ("graph", "timeline", "kernels", "memory", "placement"):
+    for tab in ("graph", "timeline", "kernels", "memory", "passes", "placement"):
         open_page(browser, f"{page}#tab={tab}")
         assert browser.value("document.documentElement.scrollWidth") <= width, tab
 
@@ -139,7 +158,7 @@ def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path):
     open_page(browser, f"file://{file}")
     assert browser.value("typeof hacked") == "undefined"
     assert browser.value("report.count") == 201
-    assert browser.value("document.scripts.length") == 7
+    assert browser.value("document.scripts.length") == 8
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     browser.value("for (let node = 0; node < report.count; node += 1) report.showNode(node)")
     browser.value("report.showTab('placement')")

@@ -63,7 +63,9 @@ PINNED = {
         "heald.runtime.values": {"Buffer"},
     },
     "plugins/report/heald_report": {
+        "heald.graphs.session": {"run_pre_placement_passes"},
         "heald.runtime.executor": {"Event"},
+        "heald.runtime.service": {"runtime"},
         "heald.runtime.support": {"whole_file"},
     },
     "plugins/saved_model/heald_saved_model": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from heald.api.cli import add_device, add_input, add_model, say, ticking
 
 if TYPE_CHECKING:
     from heald import Model
+
+    from .pass_steps import PassStep
 
 EPILOG = """\
 examples:
@@ -47,9 +50,10 @@ def report(args: Namespace) -> int:
                               hint="--output report.html")
     model = _load(args)
     trace, note = _record(args, model) if args.run_model and suffix != PICTURE else (None, "")
+    steps = [] if suffix == PICTURE else _pass_steps(args, model)
     with ticking("drawing"):
         title = args.title or Path(args.model).name
-        content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace)
+        content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace, steps)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
     return 0
@@ -63,6 +67,25 @@ def _load(args: Namespace) -> Model:
         model: Any = heald.load(args.model, device=args.device, signature=args.signature, tags=args.tags,
                                 format=args.format, mmap=args.mmap)
     return with_graph(args, model)
+
+
+def _pass_steps(args: Namespace, model: Model) -> list[PassStep]:
+    """Return the steps of the passes: over the file's graph before placement, then over the part that a step needs.
+
+    The list ends at a pass that fails: the placement tells why the model does not run."""
+    from heald.api.cli import open_graph
+    from heald.errors import HealdError
+    from heald.graphs.session import run_pre_placement_passes
+    from heald.runtime.service import runtime
+
+    from .pass_steps import timed_steps
+
+    steps: list[PassStep] = []
+    with ticking("following the passes"), suppress(HealdError):
+        opened = open_graph(args)
+        steps += timed_steps(run_pre_placement_passes(opened.graph, opened.initial_state, runtime.runtime()))
+        steps += timed_steps(model.session.graphs_by_pass([*model.fetched.values()], [*model.fed.values()]))
+    return steps
 
 
 def _record(args: Namespace, model: Model) -> tuple[Any, str]:

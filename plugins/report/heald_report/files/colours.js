@@ -38,8 +38,16 @@
     const sums = box.kind === KIND.SCOPE ? ofPicture[box.ref] : ofNode[box.ref];
     return sums ? (mode === "time" ? sums.us : sums.bytes) : 0;
   };
+  const CHANGES = [["rem", 0, "removed"], ["rew", 42, "rewritten"], ["add", 140, "added"]];
+  const changeColour = (hue) => (isDark() ? `hsl(${hue} 45% 30%)` : `hsl(${hue} 85% 84%)`);
+  const passColour = (list) => {
+    const changes = report.chosenChanges(), found = new Set(list.map((node) => changes.get(node)));
+    const kinds = CHANGES.filter(([change]) => found.has(change));
+    return kinds.length ? changeColour(kinds.length > 1 ? 42 : kinds[0][1]) : NEUTRAL();
+  };
   report.colourOf = (mode, box, picture) => {
     if (box.kind >= KIND.SOURCE) return "none";
+    if (mode === "pass") return passColour(box.kind === KIND.SCOPE ? members[box.ref] : [box.ref, ...box.folded]);
     if (mode === "time" || mode === "memory") {
       const most = Math.max(1e-9, ...picture.boxes.filter((b) => b.kind < KIND.SOURCE).map((b) => figure(mode, b)));
       const value = figure(mode, box);
@@ -68,6 +76,9 @@
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
         part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)),
       report.make("span", {}, "a call counts for each node that it does"), ...common];
+    if (mode === "pass")
+      return [report.make("span", {}, `by the pass ${report.chosenStep().name}:`), swatch(NEUTRAL(), "nothing"),
+        ...CHANGES.map(([, hue, label]) => swatch(changeColour(hue), label)), ...common];
     return [swatch(NEUTRAL(), mode === "device" ? "the runtime itself" : "no kernel"), ...kinds[mode].slice(0, 12).map(([name, number]) => swatch(report.nameColour(mode, name), `${name} (${number})`)), ...common];
   };
 })();

@@ -27,6 +27,7 @@
     return make("g", {}, make("path", { d: line, class: kind }),
       make("polygon", { points: `${x},${y} ${x - 3.5},${y + d} ${x + 3.5},${y + d}`, class: "tip" }));
   };
+  report.wire = wire;
   const opens = (box) => (box.kind === KIND.SCOPE ? box.ref : box.kind === KIND.NODE && data.calls[box.ref] ? data.calls[box.ref][0] : -1);
   const secondLine = (box) => {
     const figure = report.figureText(shown.mode, box);
