@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -102,7 +103,7 @@ def test_a_node_leads_to_its_calls_and_a_call_to_its_nodes(browser, page):
     assert not browser.value("document.getElementById('timeline').hidden")
 
 
-@pytest.mark.parametrize("tab", ["kernels", "memory", "placement"])
+@pytest.mark.parametrize("tab", ["kernels", "roofline", "memory", "placement"])
 def test_tables_are_filled(browser, page, tab):
     open_page(browser, f"{page}#tab={tab}")
     assert browser.value(f"document.querySelectorAll('#{tab} td').length") > 1
@@ -142,7 +143,7 @@ def test_one_moves_through_the_passes_and_sees_each_in_the_graph(browser, page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
     browser.emulate(width=width, height=800, scheme=scheme)
-    for tab in ("graph", "timeline", "kernels", "memory", "passes", "placement"):
+    for tab in ("graph", "timeline", "kernels", "roofline", "memory", "passes", "placement"):
         open_page(browser, f"{page}#tab={tab}")
         assert browser.value("document.documentElement.scrollWidth") <= width, tab
 
@@ -158,9 +159,27 @@ def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path):
     open_page(browser, f"file://{file}")
     assert browser.value("typeof hacked") == "undefined"
     assert browser.value("report.count") == 201
-    assert browser.value("document.scripts.length") == 8
+    assert browser.value("document.scripts.length") == 9
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     browser.value("for (let node = 0; node < report.count; node += 1) report.showNode(node)")
     browser.value("report.showTab('placement')")
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     assert browser.value(PARSE_EXPORT) is None
+
+
+@pytest.mark.parametrize(("value", "cell"), [
+    ("=HYPERLINK(1)", '"\'=HYPERLINK(1)"'), ("+1", '"\'+1"'), ("-2", '"\'-2"'), ("@SUM(A1)", '"\'@SUM(A1)"'),
+    ("\t=1", '"\'\t=1"'), (" =1", '"\' =1"'), ("\r=1", '"\'\r=1"'), ("a=1", '"a=1"'), ('say "x"', '"say ""x"""'),
+    ("", '""')])
+def test_a_text_that_a_spreadsheet_would_run_is_quoted(browser, page, value, cell):
+    open_page(browser, page)
+    columns = "[['name', row => row], ['n', () => -1.5, {number: true}]]"
+    assert browser.value(f"report.csvText({columns}, [{json.dumps(value)}])") == f'"name","n"\r\n{cell},-1.5\r\n'
+
+
+def test_points_of_the_roofline_lead_to_their_calls(browser, page):
+    open_page(browser, f"{page}#tab=roofline")
+    assert browser.value("document.querySelectorAll('#roofline .point').length") > 3
+    assert browser.value("document.querySelector('#roofline .roof').getAttribute('d').includes('NaN')") is False
+    browser.value("document.querySelector('#roofline .point').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert not browser.value("document.getElementById('timeline').hidden")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heald import Model
 
     from .pass_steps import PassStep
+    from .roofline import Roofline
 
 EPILOG = """\
 examples:
@@ -49,11 +50,11 @@ def report(args: Namespace) -> int:
         raise InvalidArgument(f"--output '{args.output}' is no .html file, and no .svg file",
                               hint="--output report.html")
     model = _load(args)
-    trace, note = _record(args, model) if args.run_model and suffix != PICTURE else (None, "")
+    trace, roofline, note = _record(args, model) if args.run_model and suffix != PICTURE else (None, None, "")
     steps = [] if suffix == PICTURE else _pass_steps(args, model)
     with ticking("drawing"):
         title = args.title or Path(args.model).name
-        content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace, steps)
+        content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace, steps, roofline)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
     return 0
@@ -88,14 +89,16 @@ def _pass_steps(args: Namespace, model: Model) -> list[PassStep]:
     return steps
 
 
-def _record(args: Namespace, model: Model) -> tuple[Any, str]:
-    """Run the model several times, and return the trace of the fastest run.
+def _record(args: Namespace, model: Model) -> tuple[Any, Roofline | None, str]:
+    """Run the model several times, and return the trace of the fastest run and the roofline.
 
-    Returns None and the reason for a model that does not run on made-up inputs. With --input its error is raised."""
+    Returns the reason alone for a model that does not run on made-up inputs. With --input its error is raised."""
     from heald import RunMetadata, RunOptions
     from heald.errors import HealdError
     from heald_tools.made_up_inputs import candidate_feeds, run_first
     from heald_tools.step import outputs_of
+
+    from .roofline import measure_roofline
 
     try:
         with ticking(f"running {args.model}"):
@@ -106,11 +109,13 @@ def _record(args: Namespace, model: Model) -> tuple[Any, str]:
                 metadata = RunMetadata()
                 model.session.run([*model.fetched.values()], feeds, options=RunOptions(trace=True), metadata=metadata)
                 traces.append(metadata.trace)
+        with ticking("measuring this machine"):
+            roofline = measure_roofline(model, feeds)
     except HealdError as error:
         if args.input:
             raise
-        return None, f"the model did not run on made-up inputs: {error.message}"
-    return min(traces, key=_duration), ""
+        return None, None, f"the model did not run on made-up inputs: {error.message}"
+    return min(traces, key=_duration), roofline, ""
 
 
 def _duration(trace: Any) -> int:

@@ -277,9 +277,9 @@
     svg.append(make("rect", { width: "100%", height: "100%", fill: getComputedStyle(canvas).backgroundColor }), copy);
     return new XMLSerializer().serializeToString(svg);
   };
-  const save = (blob, suffix) => {
+  const save = report.save = (blob, name) => {
     const address = URL.createObjectURL(blob);
-    make("a", { href: address, download: `graph.${suffix}` }).click();
+    make("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   };
   report.pngOf = (svg) => new Promise((resolve, reject) => {
@@ -293,6 +293,6 @@
     image.onerror = reject;
     image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
   });
-  document.getElementById("svg").addEventListener("click", () => save(new Blob([report.exported()], { type: "image/svg+xml" }), "svg"));
-  document.getElementById("png").addEventListener("click", async () => save(await report.pngOf(report.exported()), "png"));
+  document.getElementById("svg").addEventListener("click", () => save(new Blob([report.exported()], { type: "image/svg+xml" }), "graph.svg"));
+  document.getElementById("png").addEventListener("click", async () => save(await report.pngOf(report.exported()), "graph.png"));
 })();
