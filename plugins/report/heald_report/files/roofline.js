@@ -47,7 +47,7 @@
     const rows = rowsOf(), rate = (value) => value.toPrecision(3), percent = (part) => (part ? `${(part * 100).toFixed(1)} %` : "");
     const drawn = rows.filter((row) => row.intensity > 0 && row.bound);
     return [make("div", { class: "card" }, make("h2", {}, "Calls under the roof of this machine"),
-      make("p", { class: "faint" }, `When this page was made, a product of matrices of ${roof.side} rows reached ${rate(roof.gflops)} GFLOP/s, and a copy ${rate(roof.gbs)} GB/s. `
+      make("p", { class: "faint" }, `When this page was made, a product of matrices reached ${rate(roof.gflops)} GFLOP/s, and a copy ${rate(roof.gbs)} GB/s. `
         + "Operations are those of the ops as they are defined: a kernel that needs fewer multiplications, or whose data stays in a cache, may exceed the roof."),
       ...(drawn.length ? [make("div", { class: "wide roofline" }, chart(rows)), legend(drawn)] : [make("p", {}, "The work of no call on host memory is known.")])),
     make("div", { class: "card" }, make("h2", {}, "Rates of calls"), ...report.table(rows, [
