@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
 
+import heald
 import pytest
 from builders.graphs import node, placeholder
 from harness.chromium import Browser, find_chromium
@@ -159,7 +160,7 @@ def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path):
     open_page(browser, f"file://{file}")
     assert browser.value("typeof hacked") == "undefined"
     assert browser.value("report.count") == 201
-    assert browser.value("document.scripts.length") == 9
+    assert browser.value("document.scripts.length") == 10
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     browser.value("for (let node = 0; node < report.count; node += 1) report.showNode(node)")
     browser.value("report.showTab('placement')")
@@ -183,3 +184,20 @@ def test_points_of_the_roofline_lead_to_their_calls(browser, page):
     assert browser.value("document.querySelector('#roofline .roof').getAttribute('d').includes('NaN')") is False
     browser.value("document.querySelector('#roofline .point').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
     assert not browser.value("document.getElementById('timeline').hidden")
+
+
+def test_a_comparison_shows_both_sides_and_leads_to_the_first_difference(browser, tmp_path):
+    graph = heald.graphdef.load(DIGITS)
+    changed = [entry for entry in graph if entry.op == "Relu6"][1].replace(op="Neg")
+    heald.graphdef.dump(graph.replace(nodes=[changed]), tmp_path / "other.pb")
+    file = tmp_path / "page.html"
+    assert main(["report", str(DIGITS), "-o", str(file), "--compare", str(tmp_path / "other.pb")]) == 0
+    open_page(browser, f"file://{quote(str(file))}#tab=comparison")
+    titles = browser.value("[...document.querySelectorAll('.pair h3')].map(h => h.textContent)")
+    assert titles == ["frozen.pb", "other.pb"]
+    assert browser.value("[...document.querySelectorAll('.pair .rewritten .second')].map(t => t.textContent)") == [
+        "Relu6", "Neg"]
+    browser.value("[...document.querySelectorAll('#comparison p .link')][0].click()")
+    assert browser.value("document.querySelector('#details h2').textContent") == changed.name
+    browser.value("report.colourBy('comparison')")
+    assert "differs" in browser.value("document.getElementById('legend').textContent")

@@ -1,4 +1,4 @@
-"""The steps of graph passes in a report: what each pass added, removed and rewrote, and the pictures of the changes."""
+"""The steps of graph passes in a report: added, removed and rewritten nodes, and the pictures of the changes."""
 
 from __future__ import annotations
 

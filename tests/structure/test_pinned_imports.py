@@ -63,6 +63,7 @@ PINNED = {
         "heald.runtime.values": {"Buffer"},
     },
     "plugins/report/heald_report": {
+        "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},
         "heald.runtime.executor": {"Event"},
         "heald.runtime.service": {"runtime"},

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from .comparison import ModelRun, comparison_rows
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
 from .pass_steps import PassStep, step_rows
 from .pictures import Gallery, Picture, memories_of
@@ -24,14 +25,18 @@ from .run_record import run_record
 if TYPE_CHECKING:
     from heald import Model
 
-SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "roofline.js", "timeline.js", "passes.js", "main.js")
+SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "roofline.js", "timeline.js", "passes.js", "comparison.js",
+           "main.js")
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
             0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def page_bytes(model: Model, title: str, trace: Any, passes: Sequence[PassStep] = (),
-               roofline: Roofline | None = None) -> bytes:
-    """Return the page of a model, the trace of a run, or None without a run, the steps of its passes and a roofline."""
+               roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None) -> bytes:
+    """Return the page of a model.
+
+    `trace`: of a run, or None without a run. `passes`: the steps of its passes. `comparison`: the model and another
+    one."""
     from jinja2 import Environment, select_autoescape
 
     style, scripts = _file("style.css"), [_file(name) for name in SCRIPTS]
@@ -39,16 +44,18 @@ def page_bytes(model: Model, title: str, trace: Any, passes: Sequence[PassStep] 
               "img-src data: blob:; base-uri 'none'; form-action 'none'")
     environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
     template = environment.from_string(_file("page.html"))
-    data = page_data(model, trace, passes, roofline)
+    data = page_data(model, trace, passes, roofline, comparison)
     html = template.render(title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts),
                            policy=policy, data=_markup(json_text(data)), signature=_signature(model),
                            has_run=data["run"] is not None,
-                           has_roofline=bool(data["run"] and data["run"]["roofline"]), has_passes=bool(data["passes"]))
+                           has_roofline=bool(data["run"] and data["run"]["roofline"]),
+                           has_passes=bool(data["passes"]), has_comparison=comparison is not None)
     return html.encode("utf-8", "replace")
 
 
 def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
-              roofline: Roofline | None = None) -> dict[str, Any]:
+              roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
+              ) -> dict[str, Any]:
     """Return the data that the scripts of the page read."""
     graph = model.graph
     table, pool = NodeTable(bodies_of(graph)), TextPool()
@@ -58,7 +65,8 @@ def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
     return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
             "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),
-            "run": run, "passes": step_rows(passes, _plugins_of_passes() if passes else {}, table), "texts": pool.texts}
+            "run": run, "passes": step_rows(passes, _plugins_of_passes() if passes else {}, table),
+            "comparison": None if comparison is None else comparison_rows(*comparison, table), "texts": pool.texts}
 
 
 def _plugins_of_passes() -> dict[str, str]:

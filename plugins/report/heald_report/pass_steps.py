@@ -79,24 +79,28 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _step_row(step: PassStep, plugin: str, table: NodeTable) -> dict[str, Any]:
-    union = _union(step.before, step.after)
+    changes = {} if step.before is step.after else changes_of(step.before.nodes, step.after.nodes)
+    return {"name": shown_text(step.name), "plugin": shown_text(plugin), "us": step.ns / 1e3,
+            **change_row(step.before, step.after, changes, table)}
+
+
+def change_row(before: Graph, after: Graph, changes: dict[str, str], table: NodeTable) -> dict[str, Any]:
+    """Return the changes from one graph to another as JSON's values. `table` has the nodes of the page."""
+    union = _union(before, after, changes)
     patterns = _patterns(union)
     shown = sorted(patterns, key=lambda sites: -len(sites) * len(sites[0]))[:MOST_PATTERNS]
     counts = dict.fromkeys((ADDED, REMOVED, REWRITTEN), 0)
     for change in union.changes.values():
         counts[change] += 1
-    return {"name": shown_text(step.name), "plugin": shown_text(plugin), "us": step.ns / 1e3,
-            "before": len(step.before), "after": len(step.after), **counts,
-            "functions": sum(step.after.functions.get(name) is not function
-                             for name, function in step.before.functions.items()),
+    return {"before": len(before), "after": len(after), **counts,
+            "functions": sum(after.functions.get(name) is not function for name, function in before.functions.items()),
             "touched": [[table.numbers["", name], change[:3]] for name, change in union.changes.items()
                         if ("", name) in table.numbers],
             "patterns": [_pattern_row(union, sites, table) for sites in shown],
             "more": len(patterns) - len(shown)}
 
 
-def _union(before: Graph, after: Graph) -> Union:
-    changes = {} if before is after else changes_of(before.nodes, after.nodes)
+def _union(before: Graph, after: Graph, changes: dict[str, str]) -> Union:
     sources: dict[str, list[str]] = {}
     consumers: dict[str, list[str]] = {}
     for name in ({**before.nodes, **after.nodes} if changes else ()):

@@ -57,7 +57,7 @@ def _product_rate() -> float:
 
 
 def roofline_row(roofline: Roofline, devices: set[str]) -> dict[str, Any]:
-    """Return the rates as JSON's values, with those of the devices that they bound."""
+    """Return the rates as JSON's values, with the devices that they bound."""
     from heald import default_host
 
     on_host = [device for device in sorted(devices) if device == "host" or default_host().is_host_visible(device)]

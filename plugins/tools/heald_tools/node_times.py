@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from heald import Model
     from heald.api import OpCost
     from heald.runtime.executor import Executable
-    from heald.runtime.program import Call
 
 RUNS = 20
 SIDE = 1024  # side of the matrices whose product measures the machine's arithmetic
@@ -54,7 +53,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
 
-def work_of_call(call: Call, works: Mapping[str, OpCost]) -> tuple[int, int]:
+def work_of_call(call: Any, works: Mapping[str, OpCost]) -> tuple[int, int]:
     """Return a call's floating-point operations, those of fused nodes included, and the bytes that it moves."""
     done = [works[node] for node in call.fused or (call.node,) if node in works]
     flops, nbytes = sum(work.flops for work in done), sum(work.nbytes for work in done)

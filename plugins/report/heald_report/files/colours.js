@@ -40,14 +40,14 @@
   };
   const CHANGES = [["rem", 0, "removed"], ["rew", 42, "rewritten"], ["add", 140, "added"]];
   const changeColour = (hue) => (isDark() ? `hsl(${hue} 45% 30%)` : `hsl(${hue} 85% 84%)`);
-  const passColour = (list) => {
-    const changes = report.chosenChanges(), found = new Set(list.map((node) => changes.get(node)));
+  const changeColourOf = (mode, list) => {
+    const changes = mode === "pass" ? report.chosenChanges() : report.comparedChanges(), found = new Set(list.map((node) => changes.get(node)));
     const kinds = CHANGES.filter(([change]) => found.has(change));
     return kinds.length ? changeColour(kinds.length > 1 ? 42 : kinds[0][1]) : NEUTRAL();
   };
   report.colourOf = (mode, box, picture) => {
     if (box.kind >= KIND.SOURCE) return "none";
-    if (mode === "pass") return passColour(box.kind === KIND.SCOPE ? members[box.ref] : [box.ref, ...box.folded]);
+    if (mode === "pass" || mode === "comparison") return changeColourOf(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref, ...box.folded]);
     if (mode === "time" || mode === "memory") {
       const most = Math.max(1e-9, ...picture.boxes.filter((b) => b.kind < KIND.SOURCE).map((b) => figure(mode, b)));
       const value = figure(mode, box);
@@ -76,6 +76,8 @@
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
         part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)),
       report.make("span", {}, "a call counts for each node that it does"), ...common];
+    if (mode === "comparison")
+      return [swatch(NEUTRAL(), "equal"), ...["only here", "differs"].map((label, index) => swatch(changeColour(CHANGES[index][1]), label)), ...common];
     if (mode === "pass")
       return [report.make("span", {}, `by the pass ${report.chosenStep().name}:`), swatch(NEUTRAL(), "nothing"),
         ...CHANGES.map(([, hue, label]) => swatch(changeColour(hue), label)), ...common];

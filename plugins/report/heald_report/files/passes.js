@@ -17,8 +17,8 @@
     .map((change) => make("span", { class: `change ${change}` }, `${SIGNS[change]}${step[change]} ${change}`));
   const signs = (step) => ["added", "removed", "rewritten"].filter((change) => step[change])
     .map((change) => make("span", { class: `change ${change}`, title: change }, `${SIGNS[change]}${step[change]}`));
-  const picture = (drawn) => {
-    const kept = SIDES[state.side], isShown = (change) => !kept || kept.has(change);
+  const picture = report.changePicture = (drawn, side) => {
+    const kept = SIDES[side], isShown = (change) => !kept || kept.has(change);
     const boxes = drawn.boxes.map(([label, second, change, node, x, y, w, h, name]) => ({ label, second, change, node, x, y, w, h, name }));
     const svg = make("svg", { viewBox: `0 0 ${drawn.width} ${drawn.height}`, class: "step-picture", role: "img", "aria-label": "Changed nodes and their neighbours" });
     svg.style.maxWidth = `${drawn.width}px`;
@@ -32,10 +32,10 @@
     for (const box of boxes) {
       if (!isShown(box.change)) continue;
       const [before, after] = box.second.split(" → ");
-      const second = after === undefined || state.side === "both" ? box.second : state.side === "before" ? before : after;
+      const second = after === undefined || side === "both" ? box.second : side === "before" ? before : after;
       svg.append(make("g", { class: `box step ${box.change}`, transform: `translate(${box.x} ${box.y})`,
         onclick: () => { if (box.node >= 0) report.showNode(box.node); } },
-      make("title", {}, box.node >= 0 ? box.name : `${box.name}, not in the graph before all passes`),
+      make("title", {}, box.node >= 0 ? box.name : `${box.name}, not in the graph of this page`),
       make("rect", { class: "frame", width: box.w, height: box.h, rx: 5 }),
       make("text", { x: box.w / 2, y: 18, "text-anchor": "middle" }, box.label),
       make("text", { class: "second", x: box.w / 2, y: 33, "text-anchor": "middle" }, second)));
@@ -44,9 +44,11 @@
   };
   const left = (count, what) => (count ? `${count} ${what}${count > 1 ? "s are" : " is"} not drawn` : "");
   const notes = ({ picture: { hidden, constants } }) => [left(hidden, "other changed node"), left(constants, "removed constant")].filter(Boolean).join("; ");
+  report.changeNotes = notes;
+  report.changeCounts = counts;
   const patternCard = (pattern, index) => make("div", { class: "card" },
     make("h2", {}, pattern.count > 1 ? `Pattern ${index + 1}, ${pattern.count} times` : `Pattern ${index + 1}, once`),
-    make("div", { class: "wide" }, picture(pattern.picture)), notes(pattern) ? make("p", { class: "faint" }, notes(pattern)) : null,
+    make("div", { class: "wide" }, picture(pattern.picture, state.side)), notes(pattern) ? make("p", { class: "faint" }, notes(pattern)) : null,
     make("details", {}, make("summary", {}, `${pattern.names.length + pattern.more} changed nodes`),
       make("ul", {}, ...pattern.names.map(([name, change, node]) => make("li", {}, make("span", { class: `change ${change}` }, SIGNS[change]), " ",
         node >= 0 ? make("button", { class: "link", onclick: () => report.showNode(node) }, name) : name)),

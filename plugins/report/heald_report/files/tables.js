@@ -42,7 +42,7 @@
     };
     const show = () => {
       const kept = chosen(), start = state.page * ROWS;
-      told.textContent = kept.length > ROWS ? `${start + 1} to ${Math.min(kept.length, start + ROWS)} of ${kept.length}` : `${kept.length} rows`;
+      told.textContent = kept.length > ROWS ? `${start + 1} to ${Math.min(kept.length, start + ROWS)} of ${kept.length}` : `${kept.length} row${kept.length === 1 ? "" : "s"}`;
       back.disabled = state.page === 0;
       on.disabled = start + ROWS >= kept.length;
       back.hidden = on.hidden = kept.length <= ROWS;
