@@ -201,3 +201,17 @@ def test_a_comparison_shows_both_sides_and_leads_to_the_first_difference(browser
     assert browser.value("document.querySelector('#details h2').textContent") == changed.name
     browser.value("report.colourBy('comparison')")
     assert "differs" in browser.value("document.getElementById('legend').textContent")
+
+
+def test_a_scope_on_two_devices_has_strips_and_its_copies_are_told(browser, tmp_path):
+    nodes = [placeholder("x", (2,)), node("s/a", "Neg", "x", device="/device:CPU:0"),
+             node("s/b", "Neg", "s/a", device="/device:SIM:0"), node("y", "Neg", "s/b", device="/device:CPU:0")]
+    heald.graphdef.dump(Graph(nodes), tmp_path / "two.pb")
+    file = tmp_path / "two.html"
+    assert main(["report", str(tmp_path / "two.pb"), "-o", str(file), "--no-run"]) == 0
+    open_page(browser, f"file://{quote(str(file))}#tab=graph&picture=0")
+    assert browser.value("document.querySelectorAll('.box.scope .strip').length") == 2
+    assert browser.value("[...document.querySelectorAll('#canvas g > title')].map(t => t.textContent)") == [
+        "1 tensor copied: SIM:0 to host memory"]
+    browser.value("document.querySelector('.box.scope').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert "out: 1 tensor copied" in browser.value("document.querySelector('#details').textContent")

@@ -85,7 +85,8 @@ def _picture_row(picture: Picture) -> list[Any]:
     boxes = [[box.kind, box.label, box.ref, round(x), round(y), round(box.size[0]), round(box.size[1]), box.folded,
               [[inner.picture, round(inner.left), round(inner.top)] for inner in box.inner]]
              for box, (x, y) in zip(picture.boxes, picture.corners, strict=True)]
-    edges = [[edge.start, edge.end, edge.tensors, edge.flags, [round(part) for point in edge.bends for part in point]]
+    edges = [[edge.start, edge.end, edge.tensors, edge.flags, [round(part) for point in edge.bends for part in point],
+              *([edge.copies] if edge.copies else [])]
              for edge in picture.edges]
     return [shown_text(picture.scope), shown_text(picture.function), picture.parent, *map(round, picture.size), boxes,
             edges]

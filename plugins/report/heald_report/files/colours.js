@@ -56,6 +56,18 @@
     const name = commonest(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref]);
     return indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL();
   };
+  // The devices or packs of a scope's nodes, as colours and parts of the whole.
+  report.sharesOf = (mode, box) => {
+    if (!indexOf[mode]) return [];
+    const counts = new Map();
+    for (const node of members[box.ref]) {
+      const name = text(nodes[mode][node]);
+      if (indexOf[mode].has(name)) counts.set(name, (counts.get(name) || 0) + 1);
+    }
+    const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return [...counts].sort((a, b) => b[1] - a[1]).map(([name, count]) => [stripColour(indexOf[mode].get(name)), count / total]);
+  };
+  const stripColour = (index) => `hsl(${HUES[index % HUES.length]} 60% ${isDark() ? 52 : 58}%)`;
   report.nameColour = (mode, name) => (indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL());
   report.callColour = (name) => {
     let sum = 0;
@@ -70,7 +82,7 @@
     const swatch = (colour, label) => report.make("span", {},
       report.make("svg", { viewBox: "0 0 10 10" }, report.make("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8888" })),
       label);
-    const common = [report.make("span", {}, "double frame: opens"), report.make("span", {}, "dashed edge: leads back"),
+    const common = [report.make("span", {}, "double frame: opens"), report.make("span", {}, "strip: shares of a mixed scope"), report.make("span", {}, "dashed edge: leads back"),
       report.make("span", {}, "thick edge: copied between memories")];
     if (mode === "time" || mode === "memory")
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),

@@ -9,7 +9,7 @@ const report = {};
   const pictures = data.pictures.map(([scope, fn, parent, width, height, boxes, edges]) => ({
     scope, fn, parent, width, height,
     boxes: boxes.map(([kind, label, ref, x, y, w, h, folded, inner]) => ({ kind, label, ref, x, y, w, h, folded, inner })),
-    edges: edges.map(([from, to, tensors, flags, bends]) => ({ from, to, tensors, flags, bends })),
+    edges: edges.map(([from, to, tensors, flags, bends, copies = []]) => ({ from, to, tensors, flags, bends, copies })),
   }));
   const calls = (data.run ? data.run.calls : []).map(
     ([start, us, track, name, kernel, device, outputs, of, sources, bytes, work], index) =>
