@@ -1,0 +1,31 @@
+"""heald on Ray: models over data sets and on Ray Serve, by processes on one machine or many.
+
+    connection   the one call of ray.init: address, tokens, the module path of workers
+    model_files  a model's files as bytes in Ray's object store, and as files on each node
+    versions     Python, heald and its plugins on the caller's side and on the workers'
+    resources    resources that no node declares, told as an error
+    predictor    the class that `ds.map_batches` runs in its actors
+    run_engine   `heald run --engine ray`: batches of rows to actors, answers in order
+    deployment   a Ray Serve deployment over the request code of heald serve
+
+Graphs and weights travel as the bytes of their files. heald adds no pickle of its own to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .connection import connect as connect
+
+__all__ = ["connect"]
+
+_MODULES = {"connect": "connection"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
