@@ -62,6 +62,9 @@ PINNED = {
         "heald.runtime.support": {"file_kinds", "file_path", "gc_pause", "input_file", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },
+    "plugins/ray/heald_ray": {
+        "heald.runtime.support": {"whole_file"},
+    },
     "plugins/report/heald_report": {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},

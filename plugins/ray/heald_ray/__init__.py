@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .connection import connect as connect
+    from .predictor import Predictor as Predictor
+    from .predictor import predictor_arguments as predictor_arguments
+    from .resources import check_resources as check_resources
 
-__all__ = ["connect"]
+__all__ = ["Predictor", "check_resources", "connect", "predictor_arguments"]
 
-_MODULES = {"connect": "connection"}
+_MODULES = {"connect": "connection", "Predictor": "predictor", "predictor_arguments": "predictor",
+            "check_resources": "resources"}
 
 
 def __getattr__(name: str) -> Any:
