@@ -61,21 +61,21 @@ def data_set_facts(ray: Any) -> dict[str, Any]:
 
 
 def actor_facts(ray: Any) -> dict[str, Any]:
-    def start(**changes: Any) -> Step:
+    def start(**changes: Any) -> tuple[Step, Any]:
         runner = ray.remote(BatchRunner).remote()
         _get(runner.load.remote({**model_arguments(MODEL), **changes}))
-        return Step([runner])
+        return Step([runner]), runner
 
     files, contents = read_files(MODEL)
     wrong = np.array(contents)
     wrong[-1] ^= 1
-    step = start()
+    step, runner = start()
     outputs = step(IMAGES[:2])
     facts = {"outputs": len(outputs), "bad_feed": error_of(step, IMAGES[:2, :3]),
              "versions": error_of(start, versions={"Python": "2.7"}),
              "damaged": error_of(start, model=[files.name, files.sizes, "0" * 64], contents=[ray.put(wrong)]),
              "outside": error_of(start, model=["../x", files.sizes, files.digest])}
-    ray.kill(step._actors[0])
+    ray.kill(runner)
     return facts | {"killed": error_of(step, IMAGES[:2])}
 
 

@@ -4,7 +4,7 @@
     ds.map_batches(heald_ray.Predictor, fn_constructor_kwargs=arguments, batch_format="numpy", batch_size=32,
                    compute=ray.data.ActorPoolStrategy(size=2))
 
-An actor loads the model once. Its batches are columns by name: those that feed inputs, and those to keep.
+An actor loads the model once. Its batches are columns by name: columns that feed inputs, and columns to keep.
 """
 
 from __future__ import annotations

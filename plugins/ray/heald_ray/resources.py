@@ -1,4 +1,4 @@
-"""Resources that actors ask for, compared with those that nodes declare.
+"""Resources of actors, compared with the resources that nodes declare.
 
 Ray waits without end for a resource that no node has, because a node may come. heald waits a few seconds.
 """
@@ -34,9 +34,9 @@ def check_resources(resources: Mapping[str, float], *, actors: int = 1, seconds:
         sleep(POLL_SECONDS)
 
 
-def _places(node: Mapping[str, Any], resources: Mapping[str, float], most: int) -> int:
-    wanted = {name: amount for name, amount in resources.items() if amount > 0}
-    return min([most, *(int(node.get(name, 0) / amount + 1e-9) for name, amount in wanted.items())])
+def _places(node: Mapping[str, Any], resources: Mapping[str, float], limit: int) -> int:
+    amounts = {name: amount for name, amount in resources.items() if amount > 0}
+    return min([limit, *(int(node.get(name, 0) / amount + 1e-9) for name, amount in amounts.items())])
 
 
 def _text(resources: Mapping[str, float]) -> str:
@@ -44,8 +44,8 @@ def _text(resources: Mapping[str, float]) -> str:
 
 
 def _start_line(resources: Mapping[str, float]) -> str:
-    own = {name: amount for name, amount in resources.items() if name not in _BUILT_IN}
+    custom = {name: amount for name, amount in resources.items() if name not in _BUILT_IN}
     words = [f"{_BUILT_IN[name]}={amount:g}" for name, amount in resources.items() if name in _BUILT_IN]
-    if own:
-        words.append(f"--resources='{json.dumps(own)}'")
+    if custom:
+        words.append(f"--resources='{json.dumps(custom)}'")
     return " ".join(["ray start --address=HOST:PORT", *words])

@@ -50,13 +50,13 @@ class Step:
     def __call__(self, *arrays: Any) -> Sequence[Any]:
         """Raises the actor's error, Unavailable for an actor that died."""
         with self._lock:
-            chosen = self._pending.index(min(self._pending))
-            self._pending[chosen] += 1
+            index = self._pending.index(min(self._pending))
+            self._pending[index] += 1
         try:
-            results: Sequence[Any] = _get(self._actors[chosen].run.remote(*arrays))
+            results: Sequence[Any] = _get(self._actors[index].run.remote(*arrays))
         finally:
             with self._lock:
-                self._pending[chosen] -= 1
+                self._pending[index] -= 1
         return results
 
 
@@ -72,16 +72,16 @@ def open_step(
     Raises as `connect`, `check_resources` and `heald.load`; FailedPrecondition for a model with other outputs.
     """
     is_local = address == "local"
-    own = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
+    custom = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
     started = {"cpus": actors} if is_local else {}
     with connected(address, insecure=insecure, **started):
-        wanted = {"CPU": 1.0, **resources}
-        check_resources(wanted, actors=actors)
+        needs = {"CPU": 1.0, **resources}
+        check_resources(needs, actors=actors)
         arguments = model_arguments(path_on_workers or model, model_on_workers=path_on_workers is not None, **options)
         import ray
 
         kind = ray.remote(BatchRunner).options(
-            num_cpus=wanted["CPU"], num_gpus=wanted.get("GPU", 0), resources=own, max_restarts=0, max_task_retries=0)
+            num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), resources=custom, max_restarts=0, max_task_retries=0)
         runners = [kind.remote() for _ in range(actors)]
         for names in _get([runner.load.remote(arguments) for runner in runners], START_SECONDS):
             if list(names) != list(outputs):

@@ -27,9 +27,9 @@ def installed_versions() -> dict[str, str]:
 
 def check_versions(callers: Mapping[str, str]) -> None:
     """Raises FailedPrecondition where this process has other versions than the caller."""
-    own = installed_versions()
-    differences = [f"{name} is {own.get(name, ABSENT)} here and {callers.get(name, ABSENT)} at the caller"
-                   for name in sorted(own.keys() | callers.keys()) if own.get(name) != callers.get(name)]
+    versions = installed_versions()
+    differences = [f"{name} is {versions.get(name, ABSENT)} here and {callers.get(name, ABSENT)} at the caller"
+                   for name in sorted(versions.keys() | callers.keys()) if versions.get(name) != callers.get(name)]
     if differences:
         raise FailedPrecondition(f"the worker differs from its caller: {'; '.join(differences)}",
                                  hint="install the same versions on all nodes")
