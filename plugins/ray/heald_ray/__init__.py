@@ -17,19 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .connection import connect as connect
+    from .deployment import make_application as make_application
     from .predictor import Predictor as Predictor
     from .predictor import predictor_arguments as predictor_arguments
     from .resources import check_resources as check_resources
 
-__all__ = ["Predictor", "check_resources", "connect", "predictor_arguments"]
+__all__ = ["Predictor", "check_resources", "connect", "make_application", "predictor_arguments"]
 
 _MODULES = {"connect": "connection", "Predictor": "predictor", "predictor_arguments": "predictor",
-            "check_resources": "resources"}
+            "check_resources": "resources", "make_application": "deployment"}
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _MODULES:
-        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        try:
+            return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        except ImportError as error:
+            from heald.errors import NotFound
+
+            raise NotFound(f"heald_ray.{name}: {error}",
+                           hint="pip install 'ray[data,serve]>=2.59' and heald-serve") from None
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

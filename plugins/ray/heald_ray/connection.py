@@ -86,7 +86,7 @@ def connect(
 
 
 @contextmanager
-def connected(address: str = LOCAL, **options: Any) -> Iterator[None]:
+def open_connection(address: str = LOCAL, **options: Any) -> Iterator[None]:
     """`connect` for the time of a with statement. Raises as `connect`."""
     connect(address, **options)
     try:

@@ -16,7 +16,7 @@ from typing import Any
 
 from heald.errors import FailedPrecondition, HealdError, Unavailable, typed_error
 
-from .connection import connected
+from .connection import open_connection
 from .predictor import LoadedModel, model_arguments
 from .resources import check_resources
 
@@ -74,7 +74,7 @@ def open_step(
     is_local = address == "local"
     custom = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
     started = {"cpus": actors} if is_local else {}
-    with connected(address, insecure=insecure, **started):
+    with open_connection(address, insecure=insecure, **started):
         needs = {"CPU": 1.0, **resources}
         check_resources(needs, actors=actors)
         arguments = model_arguments(path_on_workers or model, model_on_workers=path_on_workers is not None, **options)
