@@ -7,7 +7,6 @@ from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, info, shape_tex
 from .rules import rule
 from .shapes import count_in, dims_of_rank, same_dim
 from .sparse import sparse
-from .sparse_dense import sparse_fill_empty_rows_gradient
 
 Results = tuple[ValueInfo, ...]
 
@@ -73,6 +72,3 @@ def ragged_fill_empty_rows(
         raise InvalidArgument(f"{count} values have no row, since nrows is 0")
     vector = info(dtypes.int64, (None,))
     return vector, info(values.dtype, (None,)), info(dtypes.bool_, (None,)), info(dtypes.int64, (count,))
-
-
-rule("RaggedFillEmptyRowsGrad")(sparse_fill_empty_rows_gradient)

@@ -45,7 +45,7 @@ def sparse_reduce_to_sparse(
     return info(dtypes.int64, (None, None)), info(values.dtype, (None,)), info(dtypes.int64, (None,))
 
 
-@rule("SparseFillEmptyRowsGrad")
+@rule("RaggedFillEmptyRowsGrad", "SparseFillEmptyRowsGrad")
 def sparse_fill_empty_rows_gradient(_: Attrs, places: ValueInfo, gradients: ValueInfo) -> Results:
     dims_of_rank(gradients, 1, "grad_values")
     return info(gradients.dtype, dims_of_rank(places, 1, "reverse_index_map")), info(gradients.dtype, ())
