@@ -35,8 +35,8 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(import_module(f".{_MODULES[name]}", __name__), name)
         except ImportError as error:
+            from heald.api import install_hint
             from heald.errors import NotFound
 
-            raise NotFound(f"heald_ray.{name}: {error}",
-                           hint="pip install 'ray[data,serve]>=2.59' and heald-serve") from None
+            raise NotFound(f"heald_ray.{name}: {error}", hint=install_hint("heald-ray[data,serve]")) from None
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
