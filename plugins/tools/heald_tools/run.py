@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
     is_served = is_address(args.model)
     if not is_served:
         check_local(args)
-    check_engine(args, is_served=is_served, is_of_rows=is_of_rows_run(args))
+    check_engine(args, is_served=is_served, is_of_rows=args.engine is not None and is_of_rows_run(args))
     if not is_served and _is_program(args):
         import heald
 
