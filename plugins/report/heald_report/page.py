@@ -1,8 +1,10 @@
 """The page: all parts in one HTML file.
 
 The content security policy permits the scripts and styles with the hashes that the page itself states, and nothing
-else: no connection, no frame, no other file. The data is JSON in a script element that does not run; `<`, `>` and `&`
-are written as escapes there, so that no string of a model can end the element.
+else: no connection, no frame, no other file. The page of heald view may ask its own server, too.
+
+The data is JSON in a script element that does not run; `<`, `>` and `&` are written as escapes there, so that no string
+of a model can end the element.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -22,20 +25,24 @@ if TYPE_CHECKING:
     from heald import Model
 
 SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "timeline.js", "main.js")
+LIVE_SCRIPTS = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1])  # of heald view
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
             0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
-def page_bytes(model: Model, title: str, trace: Any) -> bytes:
-    """Return the page of a model and the trace of a run, or None without a run."""
+def page_bytes(model: Model, title: str, trace: Any, live: Mapping[str, Any] | None = None) -> bytes:
+    """Return the page of a model and the trace of a run, or None without a run.
+
+    `live`: for a page that asks its server, the inputs and devices of its forms."""
     from jinja2 import Environment, select_autoescape
 
-    style, scripts = _file("style.css"), [_file(name) for name in SCRIPTS]
+    style, scripts = _file("style.css"), [_file(name) for name in (SCRIPTS if live is None else LIVE_SCRIPTS)]
     policy = (f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
-              "img-src data: blob:; base-uri 'none'; form-action 'none'")
+              "img-src data: blob:; base-uri 'none'; form-action 'none'"
+              + ("" if live is None else "; connect-src 'self'"))
     environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
     template = environment.from_string(_file("page.html"))
-    data = page_data(model, trace)
+    data = page_data(model, trace) | ({} if live is None else {"live": live})
     html = template.render(title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts),
                            policy=policy, data=_markup(json_text(data)), signature=_signature(model),
                            has_run=data["run"] is not None)

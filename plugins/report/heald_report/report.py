@@ -45,8 +45,8 @@ def report(args: Namespace) -> int:
     if suffix not in (*SUFFIXES, PICTURE):
         raise InvalidArgument(f"--output '{args.output}' is no .html file, and no .svg file",
                               hint="--output report.html")
-    model = _load(args)
-    trace, note = _record(args, model) if args.run_model and suffix != PICTURE else (None, "")
+    model = load_graph_model(args)
+    trace, note = record_run(args, model) if args.run_model and suffix != PICTURE else (None, "")
     with ticking("drawing"):
         title = args.title or Path(args.model).name
         content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace)
@@ -55,7 +55,8 @@ def report(args: Namespace) -> int:
     return 0
 
 
-def _load(args: Namespace) -> Model:
+def load_graph_model(args: Namespace) -> Model:
+    """Return the model. Raises Unimplemented for a compiled model, which has no graph."""
     import heald
     from heald_tools.step import with_graph
 
@@ -65,7 +66,7 @@ def _load(args: Namespace) -> Model:
     return with_graph(args, model)
 
 
-def _record(args: Namespace, model: Model) -> tuple[Any, str]:
+def record_run(args: Namespace, model: Model) -> tuple[Any, str]:
     """Run the model several times, and return the trace of the fastest run.
 
     Returns None and the reason for a model that does not run on made-up inputs. With --input its error is raised."""
