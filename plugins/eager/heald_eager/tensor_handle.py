@@ -218,18 +218,17 @@ class TensorHandle(Operators):
         """The text of `repr`, with a picture where the value has come and is one."""
         from html import escape
 
-        from heald.runtime.support.notebook_table import notebook_picture
-        from heald.runtime.support.tensor_picture import tensor_png
+        from heald.runtime.support import notebook_table, tensor_picture
 
         text = f"<pre>{escape(repr(self))}</pre>"
         state = self._current()
         if not isinstance(state, Ready) or state.kind.layout != DENSE or not self.is_available:
             return text
         try:
-            png = tensor_png(host_array(self))
+            png = tensor_picture.tensor_png(host_array(self))
         except HealdError:  # the text states it
             return text
-        return text if png is None else notebook_picture(png) + text
+        return text if png is None else notebook_table.notebook_picture(png) + text
 
     def _current(self) -> State:
         """The state of this moment. A pending handle takes the state of its value once that is complete."""

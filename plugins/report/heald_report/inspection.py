@@ -179,10 +179,10 @@ def _shape(text: str, name: str) -> Any:
 def value_summary(value: Any) -> dict[str, Any]:
     """Return type, statistics, histogram, first elements and picture of an array, as JSON's values."""
     import numpy as np
-    from heald.runtime.support.tensor_picture import tensor_png
-    from heald.runtime.values import dtypes
+    from heald.api import dtypes
+    from heald.runtime.support import tensor_picture
 
-    png = tensor_png(value)
+    png = tensor_picture.tensor_png(value)
     return {"type": f"{dtypes.of_numpy(value.dtype).name}{[*value.shape]}", "count": int(value.size),
             "statistics": _statistics(value), "histogram": _histogram(value),
             "elements": [shown_text(_element_text(element)) for element in value.ravel()[:MOST_ELEMENTS]],

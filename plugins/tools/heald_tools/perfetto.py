@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from heald.api import wire
 from heald.errors import printable
-from heald.runtime.program.host_program import COPY
-from heald.runtime.values.wire import FIXED64, put_bytes, put_integer, put_varint
+from heald.runtime.program import COPY
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
@@ -37,6 +37,7 @@ CATEGORIES, EVENT_NAMES, ANNOTATION_NAMES, ANNOTATION_TEXTS = 1, 2, 3, 29  # Int
 INTERNED_ID, INTERNED_TEXT = 1, 2
 ANNOTATION_NAME_IID, ANNOTATION_TEXT_IID = 1, 17  # DebugAnnotation
 SEQUENCE = 1
+put_bytes, put_integer = wire.put_bytes, wire.put_integer
 MOST_CHARACTERS = 400  # of a text; a file may state a name of any length
 
 TrackKey = tuple[str, Any]  # "thread" and its number, "queue" and its device, "lane" and its index
@@ -136,7 +137,7 @@ def _begin_fields(part: Slice, texts: InternedTexts, reasons: Mapping[str, str])
     content = put_integer(CATEGORY_IIDS, texts.number(CATEGORIES, event.device or "host"))
     content += put_integer(NAME_IID, texts.number(EVENT_NAMES, event.call.op or event.call.code))
     for number in part.flows:
-        content += put_varint(FLOW_IDS << 3 | FIXED64) + struct.pack("<Q", number)
+        content += wire.put_varint(FLOW_IDS << 3 | wire.FIXED64) + struct.pack("<Q", number)
     outputs = ", ".join(str(meta) for meta in event.outputs if meta is not None)
     rows = {"node": event.call.node, "kernel": event.call.code, "device": event.device,
             "fused": ", ".join(event.call.fused), "why": reasons.get(event.call.node, ""), "outputs": outputs}

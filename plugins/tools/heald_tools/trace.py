@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heald.api.cli import add_json, say, ticking
 
@@ -12,7 +12,6 @@ from .step import add_step
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
-    from heald.runtime.executor.trace import Trace
 
 MAX_ROWS = 20  # rows of the table of calls without --all
 
@@ -63,13 +62,12 @@ def trace(args: Namespace) -> int:
     return 0
 
 
-def _dump_perfetto(path: str, trace: Trace, reasons: Mapping[str, str]) -> None:
-    from heald.runtime.support.file_path import file_path
-    from heald.runtime.support.whole_file import write_whole
+def _dump_perfetto(path: str, trace: Any, reasons: Mapping[str, str]) -> None:
+    from heald.runtime.support import file_path, whole_file
 
     from .perfetto import perfetto_bytes
 
-    write_whole(file_path(path), [perfetto_bytes(trace, reasons)])
+    whole_file.write_whole(file_path.file_path(path), [perfetto_bytes(trace, reasons)])
 
 
 def _row(event: Event, begin: int) -> dict[str, object]:

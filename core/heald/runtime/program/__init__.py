@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
     from .compiled_model import CompiledModel as CompiledModel
     from .groups import GroupOutcome as GroupOutcome
+    from .host_program import COPY as COPY
     from .host_program import GROUP as GROUP
     from .host_program import HOST as HOST
     from .host_program import RUNTIME_CODES as RUNTIME_CODES
@@ -48,7 +49,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".compiled_model": ("CompiledModel",),
         ".groups": ("GroupOutcome",),
         ".host_program": (
-            "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
+            "COPY", "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
             "native_function"),
         ".infer": ("infer_outputs",),
         ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
