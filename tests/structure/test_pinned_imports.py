@@ -65,6 +65,7 @@ PINNED = {
     },
     "plugins/report/heald_report": {
         "heald.runtime.executor": {"Event"},
+        "heald.runtime.program": {"Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
         "heald.runtime.service": {"convert_feed"},
         "heald.runtime.support": {"tensor_picture", "whole_file"},
     },

@@ -12,17 +12,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
 from .pictures import Gallery, Picture, memories_of
+from .program_record import program_record
 from .run_record import run_record
 
 if TYPE_CHECKING:
-    from heald import Model
+    from heald import HostProgram, Model
 
 SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "timeline.js", "main.js")
 LIVE_SCRIPTS = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1])  # of heald view
@@ -34,18 +35,28 @@ def page_bytes(model: Model, title: str, trace: Any, live: Mapping[str, Any] | N
     """Return the page of a model and the trace of a run, or None without a run.
 
     `live`: for a page that asks its server, the inputs and devices of its forms."""
+    data = page_data(model, trace) | ({} if live is None else {"live": live})
+    return _rendered("page.html", SCRIPTS if live is None else LIVE_SCRIPTS, data, title,
+                     connects=live is not None, signature=_signature(model), has_run=data["run"] is not None)
+
+
+def program_page_bytes(program: HostProgram, title: str) -> bytes:
+    """Return the page of a host program."""
+    return _rendered("program.html", ("program.js",), program_record(program), title)
+
+
+def _rendered(template: str, script_names: Sequence[str], data: Any, title: str, *, connects: bool = False,
+              **fields: Any) -> bytes:
     from jinja2 import Environment, select_autoescape
 
-    style, scripts = _file("style.css"), [_file(name) for name in (SCRIPTS if live is None else LIVE_SCRIPTS)]
+    style, scripts = _file("style.css"), [_file(name) for name in script_names]
     policy = (f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
               "img-src data: blob:; base-uri 'none'; form-action 'none'"
-              + ("" if live is None else "; connect-src 'self'"))
+              + ("; connect-src 'self'" if connects else ""))
     environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
-    template = environment.from_string(_file("page.html"))
-    data = page_data(model, trace) | ({} if live is None else {"live": live})
-    html = template.render(title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts),
-                           policy=policy, data=_markup(json_text(data)), signature=_signature(model),
-                           has_run=data["run"] is not None)
+    html = environment.from_string(_file(template)).render(
+        title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts), policy=policy,
+        data=_markup(json_text(data)), **fields)
     return html.encode("utf-8", "replace")
 
 

@@ -16,8 +16,10 @@ examples:
   heald report model.pb -o report.html                         one run with made-up inputs
   heald report model.pb -o report.html --input image=cat.png   one run with this input
   heald report model.pb -o report.html --no-run                the graph and the placement alone
-  heald report model.pb -o graph.svg                           the picture of the graph alone"""
+  heald report model.pb -o graph.svg                           the picture of the graph alone
+  heald report program.bef -o report.html                      a host program, step by step"""
 TRACED_RUNS = 3  # the page shows the fastest
+PROGRAMS = (".bef", ".mlir")
 SUFFIXES, PICTURE = (".html", ".htm"), ".svg"
 
 
@@ -45,6 +47,8 @@ def report(args: Namespace) -> int:
     if suffix not in (*SUFFIXES, PICTURE):
         raise InvalidArgument(f"--output '{args.output}' is no .html file, and no .svg file",
                               hint="--output report.html")
+    if Path(args.model).suffix.lower() in PROGRAMS:
+        return _report_program(args, suffix)
     model = load_graph_model(args)
     trace, note = record_run(args, model) if args.run_model and suffix != PICTURE else (None, "")
     with ticking("drawing"):
@@ -52,6 +56,26 @@ def report(args: Namespace) -> int:
         content = model_svg(model).encode() if suffix == PICTURE else page_bytes(model, title, trace)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
+    return 0
+
+
+def _report_program(args: Namespace, suffix: str) -> int:
+    """Write the page of a host program, which has no graph."""
+    import heald
+    from heald.api.cli import byte_text
+    from heald.errors import InvalidArgument
+    from heald.runtime.support import whole_file
+
+    from .page import program_page_bytes
+
+    if suffix == PICTURE:
+        raise InvalidArgument(f"'{args.model}' is a host program, whose pictures are on a page",
+                              hint="--output report.html")
+    with ticking(f"loading {args.model}"):
+        program = heald.HostProgram.load(args.model, format=args.format, mmap=args.mmap)
+    content = program_page_bytes(program, args.title or Path(args.model).name)
+    whole_file.write_whole(Path(args.output), [content])
+    say(f"written: {args.output}, {byte_text(len(content))}")
     return 0
 
 

@@ -22,6 +22,7 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
     from .compiled_model import CompiledModel as CompiledModel
+    from .execution_order import in_execution_order as in_execution_order
     from .groups import GroupOutcome as GroupOutcome
     from .host_program import COPY as COPY
     from .host_program import GROUP as GROUP
@@ -47,6 +48,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".bef.encode": ("ELEMENT_TYPES",),
         ".compiled_model": ("CompiledModel",),
+        ".execution_order": ("in_execution_order",),
         ".groups": ("GroupOutcome",),
         ".host_program": (
             "COPY", "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
