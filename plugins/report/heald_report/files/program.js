@@ -68,14 +68,14 @@
     $("back").disabled = $("first").disabled = step === 0;
     $("on").disabled = $("last").disabled = step === fn.order.length;
     $("canvas").replaceChildren(draw(fn, now));
-    $("details").replaceChildren(make("h2", {}, "Registers"),
+    $("details").replaceChildren(...[make("h2", {}, "Registers"),
       table(["", "type", "state"], fn.registers.slice(0, 500).map((kind, register) => [`register-${now.registers[register]}`,
         `%${register}${fn.arguments[register] !== undefined ? ` ${fn.arguments[register]}` : ""}`, kind, `${now.registers[register]}${fn.results.includes(register) ? ", result" : ""}`])),
       make("h2", {}, "Calls in the order of the run"),
       table(["kernel", "stream", "needs", "fills", "state"], fn.order.slice(0, 500).map((index, place) => {
         const [kernel, , stream, needs, gives] = fn.calls[index], names = (list) => list.map((register) => `%${register}`).join(" ");
         return [place === step - 1 ? "current" : "", kernel, stream, names(needs), names(gives), now.calls[index]];
-      })), data.left_out ? make("p", { class: "faint" }, `${data.left_out} more functions are left out`) : null);
+      })), data.left_out ? make("p", { class: "faint" }, `${data.left_out} more functions are left out`) : null].filter(Boolean));
   };
   const go = (place) => { step = Math.max(0, Math.min(data.functions[chosen].order.length, place)); show(); };
   $("function").append(...data.functions.map((fn, index) => make("option", { value: index }, `${fn.name} (${fn.calls.length})`)));
