@@ -45,7 +45,7 @@ def inspector(tmp_path):
 
 
 def number(inspector, name, function=""):
-    return inspector._names.index((function, name))
+    return inspector.names.index((function, name))
 
 
 def ask(inspector, name, do="values", **fields):

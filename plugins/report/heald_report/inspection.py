@@ -32,11 +32,14 @@ LONGEST_TEXT = 1 << 20  # characters of an input
 
 
 class Inspector:
-    """Answers questions about one model. One caller at a time."""
+    """Answers questions about one model. One caller at a time.
+
+    `names`: by number of a node on the page, its function and its name.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model, self._graph = model, model.graph
-        self._names = [*NodeTable(bodies_of(self._graph)).numbers]
+        self.names = [*NodeTable(bodies_of(self._graph)).numbers]
         self._actions = {"values": self._values, "shapes": self._shapes, "compare": self._compare}
 
     def description(self) -> dict[str, Any]:
@@ -119,9 +122,9 @@ class Inspector:
 
     def _name(self, question: Mapping[str, Any]) -> str:
         number = _number(question, "node")
-        if number >= len(self._names):
+        if number >= len(self.names):
             raise NotFound(f"the graph has no node with the number {number}")
-        function, name = self._names[number]
+        function, name = self.names[number]
         if function:
             raise Unimplemented(f"node '{name}' is in function '{function}', whose values a run does not return",
                                 hint="look at the node that calls the function")
