@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
              "tensorflow", "onnxruntime", "openvino", "heald_cpu", "heald_example_device", "heald_simplify",
              "heald_sim", "heald_decision_forests", "heald_kernel_text", "heald_saved_model", "heald_tools",
-             "heald_report", "jinja2", "markupsafe", "fast_sugiyama", "heald_serve", "httptools", "orjson", "uvicorn",
-             "uvloop")
+             "heald_ray", "ray", "heald_report", "jinja2", "markupsafe", "fast_sugiyama", "heald_serve", "httptools",
+             "orjson", "uvicorn", "uvloop")
 CONFIG = """
 [plugins]
 load = ["heald_evil.py", "./heald_evil.py", "heald_evil"]

@@ -23,7 +23,7 @@ from heald.runtime.contract.op import ArgDef
 from heald_report.layout import layered_layout
 from heald_report.node_table import MOST_NAME_CHARACTERS, shown_text, without_folders
 from heald_report.page import json_text, page_bytes, page_data
-from heald_report.pictures import BACKWARDS, MOST_BOXES, NODE, SCOPE
+from heald_report.pictures import BACKWARDS, CROSSING, MOST_BOXES, NODE, SCOPE
 from heald_report.scopes import MOST_MEMBERS, scope_tree
 from heald_report.svg import model_svg
 
@@ -114,7 +114,7 @@ def test_the_back_edge_of_a_loop_is_marked(tmp_path):
     data = page_data(model, None)
     picture = data["pictures"][boxes_of(data, data["root"])["w"][2]]
     labels = [box[1] for box in picture[5]]
-    assert [(labels[a], labels[b]) for a, b, _, flags, _ in picture[6] if flags & BACKWARDS] == [("next", "merge")]
+    assert [(labels[a], labels[b]) for a, b, _, flags, *_ in picture[6] if flags & BACKWARDS] == [("next", "merge")]
 
 
 def recursive(name: str, callee: str) -> Function:
@@ -136,6 +136,22 @@ def test_bodies_of_functions_are_inside_the_nodes_that_call_them(tmp_path):
     number = data["nodes"]["name"].index("call")
     assert data["calls"][number] == [inner]
     assert (left, top) > (0, 0)
+
+
+def test_copies_between_memories_are_edges_of_their_own():
+    from heald_report.node_table import NodeTable, bodies_of
+    from heald_report.pictures import Gallery
+
+    names = {"a/p": -1, "a/q": -1, "b/r": -1, "b/s": 3, "b/t": 3, "c": 3}
+    graph = Graph([node("a/p", "Neg", "a/q"), placeholder("a/q", (2,)), node("b/r", "Neg", "a/p"),
+                   node("b/s", "Neg", "a/p"), node("b/t", "AddV2", "a/q", "b/r"), node("c", "Neg", "b/t")])
+    table = NodeTable(bodies_of(graph))
+    gallery = Gallery(table, [names[name] for _, name in table.numbers])
+    root = gallery.pictures[gallery.root]
+    labels = [box.label for box in root.boxes]
+    edges = [(labels[edge.start], labels[edge.end], edge.tensors, bool(edge.flags & CROSSING), edge.copies)
+             for edge in root.edges]
+    assert sorted(edges) == [("a", "b", 1, False, ()), ("a", "b", 2, True, ((-1, 3),)), ("b", "c", 1, False, ())]
 
 
 def test_functions_that_call_each_other_are_drawn_once():
@@ -181,6 +197,10 @@ def test_the_command_writes_one_page_without_weights_and_paths(tmp_path, capsys)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
     assert data["run"]["calls"]
     assert data["run"]["memory"]["peak"] > 0
+    assert data["run"]["roofline"]["gflops"] > 0
+    products = [call for call in data["run"]["calls"] if call[10][0]]
+    assert max(flops for *_, (flops, _) in products) > 10_000
+    assert all(nbytes > 0 for *_, (_, nbytes) in products)
     assert str(ROOT) not in text
     assert not re.search(r"""(?:src|href)=["'](?!#)""", text)
     assert "default-src 'none'" in text.replace("&#39;", "'")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
 
+import heald
 import pytest
 from builders.graphs import node, placeholder
 from harness.chromium import Browser, find_chromium
@@ -102,7 +104,7 @@ def test_a_node_leads_to_its_calls_and_a_call_to_its_nodes(browser, page):
     assert not browser.value("document.getElementById('timeline').hidden")
 
 
-@pytest.mark.parametrize("tab", ["kernels", "memory", "placement"])
+@pytest.mark.parametrize("tab", ["kernels", "roofline", "memory", "placement"])
 def test_tables_are_filled(browser, page, tab):
     open_page(browser, f"{page}#tab={tab}")
     assert browser.value(f"document.querySelectorAll('#{tab} td').length") > 1
@@ -119,11 +121,30 @@ def test_colours_change_and_a_picture_is_exported(browser, page):
     assert browser.value("report.pngOf(report.exported()).then(blob => blob.size)") > 1000
 
 
+def test_one_moves_through_the_passes_and_sees_each_in_the_graph(browser, page):
+    open_page(browser, f"{page}#tab=passes&step=12")
+    title = "document.querySelector('#passes .steps > div:last-child h2').textContent"
+    shown = "[...document.querySelectorAll('#passes svg')[0].querySelectorAll('.second')].map(t => t.textContent)"
+    assert browser.value(title).startswith("scales")
+    assert "AddV2 → BiasAdd" in browser.value(shown)
+    browser.value("document.querySelector('[data-side=after]').click()")
+    assert {"BiasAdd", "Mul"} & set(browser.value(shown)) == {"BiasAdd"}
+    browser.value("document.querySelector('[data-side=before]').click()")
+    assert {"AddV2", "Mul"} < set(browser.value(shown))
+    browser.value("document.querySelector('[aria-label=\"Pass before\"]').click()")
+    assert browser.value(title).startswith("maps")
+    browser.value("document.querySelector('[aria-label=\"Next pass\"]').click()")
+    browser.value("""[...document.querySelectorAll('#passes button')].find(b => b.textContent === 'Show in the graph')
+        .click()""")
+    assert "scales" in browser.value("document.getElementById('legend').textContent")
+    assert "step=12" in browser.value("location.hash")
+
+
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
     browser.emulate(width=width, height=800, scheme=scheme)
-    for tab in ("graph", "timeline", "kernels", "memory", "placement"):
+    for tab in ("graph", "timeline", "kernels", "roofline", "memory", "passes", "placement"):
         open_page(browser, f"{page}#tab={tab}")
         assert browser.value("document.documentElement.scrollWidth") <= width, tab
 
@@ -139,13 +160,62 @@ def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path, live):
     # Loading refuses most of these names, so a stand-in has them.
     model = SimpleNamespace(graph=Graph(nodes), placement=dict, inputs={}, outputs=dict.fromkeys(NAMES, "float32"))
     file = tmp_path / "hostile.html"
-    file.write_bytes(page_bytes(model, NAMES[1], None, live))
+    file.write_bytes(page_bytes(model, NAMES[1], None, live=live))
     open_page(browser, f"file://{file}")
     assert browser.value("typeof hacked") == "undefined"
     assert browser.value("report.count") == 201
-    assert browser.value("document.scripts.length") == (7 if live is None else 8)
+    assert browser.value("document.scripts.length") == (10 if live is None else 11)
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     browser.value("for (let node = 0; node < report.count; node += 1) report.showNode(node)")
     browser.value("report.showTab('placement')")
     assert browser.value("document.querySelectorAll('img, iframe, base, textarea, b, a').length") == 0
     assert browser.value(PARSE_EXPORT) is None
+
+
+@pytest.mark.parametrize(("value", "cell"), [
+    ("=HYPERLINK(1)", '"\'=HYPERLINK(1)"'), ("+1", '"\'+1"'), ("-2", '"\'-2"'), ("@SUM(A1)", '"\'@SUM(A1)"'),
+    ("\t=1", '"\'\t=1"'), (" =1", '"\' =1"'), ("\r=1", '"\'\r=1"'), ("a=1", '"a=1"'), ('say "x"', '"say ""x"""'),
+    ("", '""')])
+def test_a_text_that_a_spreadsheet_would_run_is_quoted(browser, page, value, cell):
+    open_page(browser, page)
+    columns = "[['name', row => row], ['n', () => -1.5, {number: true}]]"
+    assert browser.value(f"report.csvText({columns}, [{json.dumps(value)}])") == f'"name","n"\r\n{cell},-1.5\r\n'
+
+
+def test_points_of_the_roofline_lead_to_their_calls(browser, page):
+    open_page(browser, f"{page}#tab=roofline")
+    assert browser.value("document.querySelectorAll('#roofline .point').length") > 3
+    assert browser.value("document.querySelector('#roofline .roof').getAttribute('d').includes('NaN')") is False
+    browser.value("document.querySelector('#roofline .point').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert not browser.value("document.getElementById('timeline').hidden")
+
+
+def test_a_comparison_shows_both_sides_and_leads_to_the_first_difference(browser, tmp_path):
+    graph = heald.graphdef.load(DIGITS)
+    changed = [entry for entry in graph if entry.op == "Relu6"][1].replace(op="Neg")
+    heald.graphdef.dump(graph.replace(nodes=[changed]), tmp_path / "other.pb")
+    file = tmp_path / "page.html"
+    assert main(["report", str(DIGITS), "-o", str(file), "--compare", str(tmp_path / "other.pb")]) == 0
+    open_page(browser, f"file://{quote(str(file))}#tab=comparison")
+    titles = browser.value("[...document.querySelectorAll('.pair h3')].map(h => h.textContent)")
+    assert titles == ["frozen.pb", "other.pb"]
+    assert browser.value("[...document.querySelectorAll('.pair .rewritten .second')].map(t => t.textContent)") == [
+        "Relu6", "Neg"]
+    browser.value("[...document.querySelectorAll('#comparison p .link')][0].click()")
+    assert browser.value("document.querySelector('#details h2').textContent") == changed.name
+    browser.value("report.colourBy('comparison')")
+    assert "differs" in browser.value("document.getElementById('legend').textContent")
+
+
+def test_a_scope_on_two_devices_has_strips_and_its_copies_are_told(browser, tmp_path):
+    nodes = [placeholder("x", (2,)), node("s/a", "Neg", "x", device="/device:CPU:0"),
+             node("s/b", "Neg", "s/a", device="/device:SIM:0"), node("y", "Neg", "s/b", device="/device:CPU:0")]
+    heald.graphdef.dump(Graph(nodes), tmp_path / "two.pb")
+    file = tmp_path / "two.html"
+    assert main(["report", str(tmp_path / "two.pb"), "-o", str(file), "--no-run"]) == 0
+    open_page(browser, f"file://{quote(str(file))}#tab=graph&picture=0")
+    assert browser.value("document.querySelectorAll('.box.scope .strip').length") == 2
+    assert browser.value("[...document.querySelectorAll('#canvas g > title')].map(t => t.textContent)") == [
+        "1 tensor copied: SIM:0 to host memory"]
+    browser.value("document.querySelector('.box.scope').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    assert "out: 1 tensor copied" in browser.value("document.querySelector('#details').textContent")

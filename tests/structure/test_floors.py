@@ -191,8 +191,8 @@ def test_no_module_has_a_name_that_says_nothing():
 
 HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu",
          "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim",
-         "heald_onednn", "heald_report", "heald_saved_model", "heald_serve", "heald_simplify", "heald_tf_ops",
-         "heald_tf_text", "heald_tools", "grpc", "httptools", "orjson", "uvicorn", "asyncio",
+         "heald_onednn", "heald_ray", "heald_report", "heald_saved_model", "heald_serve", "heald_simplify",
+         "heald_tf_ops", "heald_tf_text", "heald_tools", "grpc", "httptools", "ray", "orjson", "uvicorn", "asyncio",
          "pyopencl", "_cffi_backend")
 
 
@@ -217,7 +217,7 @@ def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     code = "from heald.runtime.service.runtime import runtime; runtime().plugins.records()"
     assert loaded_after(code) == {
         "heald_cpu", "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir",
-        "heald_opencl", "heald_sim", "heald_onednn", "heald_report", "heald_saved_model", "heald_serve",
+        "heald_opencl", "heald_sim", "heald_onednn", "heald_ray", "heald_report", "heald_saved_model", "heald_serve",
         "heald_simplify",
         "heald_tf_ops", "heald_tf_text", "heald_tools"}
 

@@ -63,10 +63,15 @@ PINNED = {
         "heald.runtime.support": {"file_kinds", "file_path", "gc_pause", "input_file", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },
+    "plugins/ray/heald_ray": {
+        "heald.runtime.support": {"whole_file"},
+    },
     "plugins/report/heald_report": {
+        "heald.graphs.graph": {"compare"},
+        "heald.graphs.session": {"run_pre_placement_passes"},
         "heald.runtime.executor": {"Event"},
         "heald.runtime.program": {"Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
-        "heald.runtime.service": {"convert_feed"},
+        "heald.runtime.service": {"convert_feed", "runtime"},
         "heald.runtime.support": {"tensor_picture", "whole_file"},
     },
     "plugins/saved_model/heald_saved_model": {

@@ -68,6 +68,8 @@ def test_no_module_changes_files_past_the_disk():
             "target.parent.mkdir(parents=True, exist_ok=True)", "target.open('wb')",
             "shutil.rmtree(folder, ignore_errors=True)"},
         "plugins/saved_model/heald_saved_model/checkpoint_ops.py": {"folder.rmdir()"},  # empty since a merge
+        "plugins/ray/heald_ray/connection.py": {  # an empty folder for workers: gone when they have it
+            "TemporaryDirectory(prefix='heald-ray-')"},
         "plugins/serve/heald_serve/tls.py": {  # a key for OpenSSL, which reads files alone: gone when it is read
             "tempfile.mkstemp(prefix='heald-serve-')", "os.fdopen(handle, 'w', encoding='utf-8')",
             "Path(name).unlink()"},

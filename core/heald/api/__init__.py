@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..runtime.contract.compiler import Compiler, PlacedPart, group_digest
     from ..runtime.contract.device import STREAM, Buffer, Device, Event, Stream, own_method
     from ..runtime.contract.device_limits import DeviceLimits
+    from ..runtime.contract.device_queues import DeviceQueues
     from ..runtime.contract.graph_pass import PassContext
     from ..runtime.contract.hookspecs import (
         CommandRegistrar,
@@ -101,6 +102,7 @@ _NAMES = {  # module -> its public names
     "runtime.contract.compiler": ("Compiler", "PlacedPart", "group_digest"),
     "runtime.contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream", "own_method"),
     "runtime.contract.device_limits": ("DeviceLimits",),
+    "runtime.contract.device_queues": ("DeviceQueues",),
     "runtime.contract.graph_pass": ("PassContext",),
     "runtime.contract.hookspecs": (
         "CommandRegistrar", "CompilerRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar",
@@ -178,6 +180,7 @@ __all__ = [
     "Description",
     "Device",
     "DeviceLimits",
+    "DeviceQueues",
     "DeviceRegistrar",
     "DiskCache",
     "Event",

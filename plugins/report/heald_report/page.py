@@ -1,10 +1,8 @@
 """The page: all parts in one HTML file.
 
 The content security policy permits the scripts and styles with the hashes that the page itself states, and nothing
-else: no connection, no frame, no other file. The page of heald view may ask its own server, too.
-
-The data is JSON in a script element that does not run; `<`, `>` and `&` are written as escapes there, so that no string
-of a model can end the element.
+else: no connection, no frame, no other file. The data is JSON in a script element that does not run; `<`, `>` and `&`
+are written as escapes there, so that no string of a model can end the element.
 """
 
 from __future__ import annotations
@@ -17,27 +15,36 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from .comparison import ModelRun, comparison_rows
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
+from .pass_steps import PassStep, step_rows
 from .pictures import Gallery, Picture, memories_of
 from .program_record import program_record
+from .roofline import Roofline
 from .run_record import run_record
 
 if TYPE_CHECKING:
     from heald import HostProgram, Model
 
-SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "timeline.js", "main.js")
+SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "roofline.js", "timeline.js", "passes.js", "comparison.js",
+           "main.js")
 LIVE_SCRIPTS = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1])  # of heald view
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
             0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
-def page_bytes(model: Model, title: str, trace: Any, live: Mapping[str, Any] | None = None) -> bytes:
-    """Return the page of a model and the trace of a run, or None without a run.
+def page_bytes(model: Model, title: str, trace: Any, passes: Sequence[PassStep] = (),
+               roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
+               live: Mapping[str, Any] | None = None) -> bytes:
+    """Return the page of a model.
 
-    `live`: for a page that asks its server, the inputs and devices of its forms."""
-    data = page_data(model, trace) | ({} if live is None else {"live": live})
-    return _rendered("page.html", SCRIPTS if live is None else LIVE_SCRIPTS, data, title,
-                     connects=live is not None, signature=_signature(model), has_run=data["run"] is not None)
+    `trace`: of a run, or None without a run. `passes`: the steps of its passes. `comparison`: the model and another
+    one. `live`: for a page that asks its server, the inputs and devices of its forms."""
+    data = page_data(model, trace, passes, roofline, comparison) | ({} if live is None else {"live": live})
+    return _rendered("page.html", SCRIPTS if live is None else LIVE_SCRIPTS, data, title, connects=live is not None,
+                     signature=_signature(model), has_run=data["run"] is not None,
+                     has_roofline=bool(data["run"] and data["run"]["roofline"]),
+                     has_passes=bool(data["passes"]), has_comparison=comparison is not None)
 
 
 def program_page_bytes(program: HostProgram, title: str) -> bytes:
@@ -60,17 +67,26 @@ def _rendered(template: str, script_names: Sequence[str], data: Any, title: str,
     return html.encode("utf-8", "replace")
 
 
-def page_data(model: Model, trace: Any) -> dict[str, Any]:
+def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
+              roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
+              ) -> dict[str, Any]:
     """Return the data that the scripts of the page read."""
     graph = model.graph
     table, pool = NodeTable(bodies_of(graph)), TextPool()
     columns = table.columns(pool, model.placement())
     gallery = Gallery(table, memories_of(columns["device"], pool.texts))
-    run = None if trace is None else run_record(trace, table, pool)
+    run = None if trace is None else run_record(trace, table, pool, roofline)
     return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
             "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),
-            "run": run, "texts": pool.texts}
+            "run": run, "passes": step_rows(passes, _plugins_of_passes() if passes else {}, table),
+            "comparison": None if comparison is None else comparison_rows(*comparison, table), "texts": pool.texts}
+
+
+def _plugins_of_passes() -> dict[str, str]:
+    from heald import default_host
+
+    return {name: entry.plugin for name, entry in default_host().registries.passes.items()}
 
 
 def json_text(data: Any) -> str:
@@ -83,7 +99,8 @@ def _picture_row(picture: Picture) -> list[Any]:
     boxes = [[box.kind, box.label, box.ref, round(x), round(y), round(box.size[0]), round(box.size[1]), box.folded,
               [[inner.picture, round(inner.left), round(inner.top)] for inner in box.inner]]
              for box, (x, y) in zip(picture.boxes, picture.corners, strict=True)]
-    edges = [[edge.start, edge.end, edge.tensors, edge.flags, [round(part) for point in edge.bends for part in point]]
+    edges = [[edge.start, edge.end, edge.tensors, edge.flags, [round(part) for point in edge.bends for part in point],
+              *([edge.copies] if edge.copies else [])]
              for edge in picture.edges]
     return [shown_text(picture.scope), shown_text(picture.function), picture.parent, *map(round, picture.size), boxes,
             edges]

@@ -10,7 +10,7 @@ a loop is; scopes that feed each other both ways have such an edge, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .layout import Point, layered_layout
@@ -46,13 +46,15 @@ class Box(NamedTuple):
 
 
 class DrawnEdge(NamedTuple):
-    """`start`, `end`: indices of boxes. `tensors`: the edges between nodes that it stands for."""
+    """`start`, `end`: indices of boxes. `tensors`: the edges between nodes that it stands for. `copies`: the memories
+    that an edge of copies leads from and to. Other edges between its boxes have an edge of their own."""
 
     start: int
     end: int
     tensors: int
     flags: int
     bends: list[Point]
+    copies: tuple[tuple[int, int], ...] = ()
 
 
 class Picture(NamedTuple):
@@ -111,8 +113,8 @@ class Gallery:
         total = sum(self.pictures[root].total for root in roots)
         return (roots, total) if total <= min(budget, MOST_INNER_BOXES) else ([], 0)
 
-    def crosses_memories(self, source: int, target: int) -> bool:
-        return self._memories[source] != self._memories[target]
+    def memory(self, body: Body, name: str) -> int:
+        return self._memories[self.number(body, name)]
 
     def number(self, body: Body, name: str) -> int:
         return self._table.numbers[body.function, name]
@@ -139,9 +141,8 @@ class _PictureMaker:
             if box.kind in (NODE, SCOPE):
                 shown = (*([box.ref] if box.kind == NODE else []), *box.folded)
                 self._gallery.place_of_node.update(dict.fromkeys(shown, (len(self._gallery.pictures), index)))
-        drawn = [DrawnEdge(a, b, len(pairs), self._flags(a, b, pairs),
-                           layout.bends.get((a, b), []) if a < b else layout.bends.get((b, a), [])[::-1])
-                 for (a, b), pairs in edges.items()]
+        drawn = [edge for (a, b), pairs in edges.items() for edge in self._drawn_edges(a, b, pairs, (
+            layout.bends.get((a, b), []) if a < b else layout.bends.get((b, a), [])[::-1]))]
         parent = draft.parent + self._start if draft.parent >= 0 else -1
         return Picture(draft.scope.name, self._body.function, parent, (layout.width, layout.height), boxes,
                        layout.corners, drawn, len(boxes) + self._inner_total)
@@ -176,10 +177,16 @@ class _PictureMaker:
             return _text_box(kind, key.rpartition("/")[2], self._gallery.number(self._body, key))
         return _text_box(kind, self._draft.scope_labels[key].removesuffix("/"), -2 - (self._start + key))
 
-    def _flags(self, start: int, end: int, pairs: Sequence[tuple[str, str]]) -> int:
-        number, body = self._gallery.number, self._body
-        crosses = any(self._gallery.crosses_memories(number(body, a), number(body, b)) for a, b in pairs)
-        return (BACKWARDS if start > end else 0) | (CROSSING if crosses else 0)
+    def _drawn_edges(self, start: int, end: int, pairs: Sequence[tuple[str, str]], bends: list[Point],
+                     ) -> Iterator[DrawnEdge]:
+        """Yield an edge for the tensors that stay in their memory, and one for those that are copied."""
+        flags = BACKWARDS if start > end else 0
+        memories = [tuple(self._gallery.memory(self._body, name) for name in pair) for pair in pairs]
+        copies = [(source, target) for source, target in memories if source != target]
+        if len(copies) < len(pairs):
+            yield DrawnEdge(start, end, len(pairs) - len(copies), flags, bends)
+        if copies:
+            yield DrawnEdge(start, end, len(copies), flags | CROSSING, bends, tuple(sorted(set(copies))))
 
 
 def memories_of(devices: Sequence[int], texts: Sequence[str]) -> list[int]:

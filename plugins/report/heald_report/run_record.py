@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .node_table import NodeTable, TextPool, shown_text
+from .roofline import Roofline, roofline_row
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
@@ -29,11 +30,13 @@ class Interval(NamedTuple):
     call: int
 
 
-def run_record(trace: Any, table: NodeTable, pool: TextPool) -> dict[str, Any]:
-    """Return the record as JSON's values. Times are microseconds from the start of the first call."""
+def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline | None = None) -> dict[str, Any]:
+    """Return the record as JSON's values, with the work of calls where there is a roofline.
+
+    Times are microseconds from the start of the first call."""
     calls = [*trace.calls()]
     if not calls:
-        return {"calls": [], "threads": [], "memory": None, "left_out": 0, "us": 0}
+        return {"calls": [], "threads": [], "memory": None, "roofline": None, "left_out": 0, "us": 0}
     begin = min(event.span[0] for event, _ in calls)
     indices = sorted(sorted(range(len(calls)), key=lambda index: -calls[index][0].ns)[:MOST_CALLS])
     places = {index: row for row, index in enumerate(indices)}
@@ -42,7 +45,11 @@ def run_record(trace: Any, table: NodeTable, pool: TextPool) -> dict[str, Any]:
     rows = [_call_row(calls[index][0], begin, table, pool, tracks.add(_track(trace, calls[index][0])),
                       [place_of_event[key] for source in calls[index][1]
                        if (key := (id(source.call), source.start_ns)) in place_of_event]) for index in indices]
+    if roofline is not None:
+        for row, index in zip(rows, indices, strict=True):
+            row.append(_work(calls[index][0], roofline))
     return {"calls": rows, "threads": tracks.texts, "memory": _memory(calls, begin, places, table),
+            "roofline": None if roofline is None else roofline_row(roofline, {event.device for event, _ in calls}),
             "left_out": len(calls) - len(indices),
             "us": round((max(event.span[1] for event, _ in calls) - begin) / 1e3, 1)}
 
@@ -55,13 +62,19 @@ def _track(trace: Any, event: Event) -> str:
 
 
 def _call_row(event: Event, begin: int, table: NodeTable, pool: TextPool, track: int, sources: list[int]) -> list[Any]:
-    """Return start, duration, track, name, kernel, device, outputs, nodes, sources, bytes."""
+    """Return start, duration, track, name, kernel, device, outputs, nodes, sources, bytes of results."""
     nodes = dict.fromkeys(map(table.number_of_name, (event.call.node, *event.call.fused)))
     nodes.pop(-1, None)
     outputs = ", ".join(str(meta) for meta in event.outputs if meta is not None)
     return [round((event.span[0] - begin) / 1e3, 2), round(event.ns / 1e3, 2), track, shown_text(event.call.node),
             pool.add(event.call.code), pool.add(event.device), pool.add(outputs), [*nodes], sources,
             _result_bytes(event)]
+
+
+def _work(event: Event, roofline: Roofline) -> tuple[int, int]:
+    from heald_tools.node_times import work_of_call
+
+    return work_of_call(event.call, roofline.works)
 
 
 def _memory(calls: Sequence[tuple[Event, Any]], begin: int, places: dict[int, int], table: NodeTable) -> dict[str, Any]:

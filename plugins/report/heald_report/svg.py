@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FILLS = ("#c9def7", "#f8dfcb", "#e2d3f5", "#cdeedd", "#f9d3df", "#cdeef0", "#f5eccb", "#dcefc9")
 PLAIN, EDGE, COPY, TEXT, FAINT = "#f3f4f7", "#8b919c", "#c2570c", "#1a1c20", "#5c626d"
 
+ASIDE = 6.0  # of an edge of copies beside the edge of the tensors that stay
+
 
 def model_svg(model: Model) -> str:
     """Return the picture of the model's graph."""
@@ -100,9 +102,11 @@ def _edge(picture: Picture, edge: DrawnEdge) -> str:
     boxes, corners = picture.boxes, picture.corners
     (x0, y0), (x1, y1) = corners[edge.start], corners[edge.end]
     (w0, h0), (w1, h1) = boxes[edge.start].size, boxes[edge.end].size
+    is_pair = bool(edge.copies) and any(other.copies == () and other[:2] == edge[:2] for other in picture.edges)
+    aside = ASIDE if is_pair else 0.0
     leads_down = y0 + h0 <= y1
-    start = (x0 + w0 / 2, y0 + h0 if leads_down else y0)
-    end = (x1 + w1 / 2, y1 if leads_down else y1 + h1)
+    start = (x0 + w0 / 2 + aside, y0 + h0 if leads_down else y0)
+    end = (x1 + w1 / 2 + aside, y1 if leads_down else y1 + h1)
     points = [start, *edge.bends, end]
     line = f"M{start[0]:.0f} {start[1]:.0f}"
     for (ax, ay), (bx, by) in pairwise(points):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from pathlib import Path
 
 from heald.api.cli import add_device, add_input, add_model, say, ticking
 
@@ -29,20 +28,20 @@ def view(args: Namespace) -> int:
 
     from .inspection import Inspector
     from .page import page_bytes
-    from .report import load_graph_model, record_run
+    from .report import load_graph_model, run_model
     from .view_server import ADDRESS, ViewServer
 
     model = load_graph_model(args)
-    trace, note = record_run(args, model) if args.run_model else (None, "")
+    run = run_model(args, model)
     inspector = Inspector(model)
     with ticking("drawing"):
-        page = page_bytes(model, args.title or Path(args.model).name, trace, inspector.description())
+        page = page_bytes(model, run.title, run.trace, live=inspector.description())
     try:
         server = ViewServer(page, inspector, args.port)
     except OSError as error:
         raise of_system(error, f"{ADDRESS}:{args.port}") from error
     with server:
-        say((f"{note}\n" if note else "") + f"open {server.address}  (Ctrl-C ends it)")
+        say((f"{run.note}\n" if run.note else "") + f"open {server.address}  (Ctrl-C ends it)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

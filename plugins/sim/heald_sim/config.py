@@ -14,8 +14,8 @@ class Config:
     `launch` and `lost`, a copy or launch that the device does not survive. `queue`: the operations that a stream
     holds; enqueueing more waits. `wraps`: the device can read host memory as its own. `largest_buffer`,
     `missing_types`, `copy_alignment`: the device's limits; a copy in spoils the bytes behind a tensor up to the
-    alignment. Speeds are per second, times in
-    seconds of the virtual clock.
+    alignment. `copy_streams`: copies in and out have streams of their own. Speeds are per second, times in seconds of
+    the virtual clock.
     """
 
     devices: int = 1
@@ -29,6 +29,7 @@ class Config:
     largest_buffer: int | None = None
     missing_types: tuple[str, ...] = field(default=(), metadata={"found": True})
     copy_alignment: int = 1
+    copy_streams: bool = False
     flops: float = 1e13
     bandwidth: float = 1e12  # bytes, of the device's own memory
     link_bandwidth: float = 2e10  # bytes, between host and device

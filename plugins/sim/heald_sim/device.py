@@ -31,11 +31,13 @@ class Sim:
 
     def __init__(self, index: int, machine: Machine, config: Config) -> None:
         self.uid = f"sim{index}"
-        self.attributes = {"memory": config.memory, "model": "simulated", "cost": {
+        self.attributes: dict[str, Any] = {"memory": config.memory, "model": "simulated", "cost": {
             "launch": config.launch_latency + config.enqueue, "flops": config.flops,
             "memory_bandwidth": config.bandwidth, "latency": config.copy_latency, "bandwidth": config.link_bandwidth},
             "limits": {"largest_buffer": config.largest_buffer, "missing_types": config.missing_types,
                        "copy_alignment": config.copy_alignment}}
+        if config.copy_streams:
+            self.attributes["queues"] = {"copy_in": 1, "copy_out": 2}
         self._new_native = partial(Native, f"SIM:{index}", machine, config)
 
     def open(self) -> None:
@@ -68,6 +70,9 @@ class Sim:
 
     def record(self, stream: object) -> Event:
         return self.native.record(stream)
+
+    def wait(self, stream: object, event: Event) -> None:
+        self.native.wait(stream, event)
 
     def synchronize(self, event: Event) -> None:
         self.native.synchronize(event)

@@ -41,14 +41,11 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
                 calls[event.call.node] = event.call, event.device
                 ms_of_node[event.call.node].append(event.ns / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
-    works, algorithms = _op_costs(executable), executable.algorithms()
+    works, algorithms = op_costs(executable), executable.algorithms()
     rows = []
     for name, (call, device) in calls.items():
         ms = median(ms_of_node[name])
-        done = [works[node] for node in call.fused or (name,) if node in works]
-        flops, nbytes = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0)
-        if call.fused:
-            nbytes = works[name].nbytes if name in works else 0
+        flops, nbytes = work_of_call(call, works)
         rows.append({"node": name, "device": device, "kernel": call.code, "how": algorithms.get(name, ""),
                      "calls": len(ms_of_node[name]) // RUNS, "ms": ms, "gflops": _rate(flops, ms),
                      "gbs": _rate(nbytes, ms),
@@ -56,12 +53,21 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
 
+def work_of_call(call: Any, works: Mapping[str, OpCost]) -> tuple[int, int]:
+    """Return a call's floating-point operations, those of fused nodes included, and the bytes that it moves."""
+    done = [works[node] for node in call.fused or (call.node,) if node in works]
+    flops, nbytes = sum(work.flops for work in done), sum(work.nbytes for work in done)
+    if call.fused:
+        nbytes = works[call.node].nbytes if call.node in works else 0
+    return flops, nbytes
+
+
 def _rate(amount: float, ms: float) -> float | None:
     """Return billions in a second, or None for a time that no clock resolves."""
     return amount / ms / 1e6 if ms > 0 else None
 
 
-def _op_costs(executable: Executable) -> dict[str, OpCost]:
+def op_costs(executable: Executable) -> dict[str, OpCost]:
     """Return the cost of each node whose op set knows it."""
     metas, ops = executable.metas, default_host().registries.ops
     costs = {call.node: ops.cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])

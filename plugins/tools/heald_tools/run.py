@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heald.api.cli import add_json, counted, positive, say, ticking
 
+from .engine import add_engine
 from .run_rows import add_rows
 from .served_model import add_served
 from .step import add_step, limit_arguments, load_model, seconds, step_of
@@ -35,12 +36,14 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="end each run after S seconds, with an error; the first one links")
     add_rows(parser)
     add_served(parser)
+    add_engine(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     from pathlib import Path
 
+    from .engine import check_engine
     from .outputs import check_place
     from .run_rows import is_of_rows_run, run_rows
     from .served_model import check_local, is_address, open_served_model
@@ -48,6 +51,7 @@ def run(args: Namespace) -> int:
     is_served = is_address(args.model)
     if not is_served:
         check_local(args)
+    check_engine(args, is_served=is_served, is_of_rows=is_of_rows_run(args))
     if not is_served and _is_program(args):
         import heald
 

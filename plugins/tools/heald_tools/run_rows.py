@@ -71,6 +71,7 @@ def is_of_rows_run(args: Namespace) -> bool:
 
 def run_rows(args: Namespace) -> int:
     """Run a model over many rows. The status is 1 where a row could not be read."""
+    from .engine import with_engine
     from .rows.options import ReadOptions
     from .rows.output_options import output_options_of
     from .rows.output_places import STDOUT, check_output
@@ -102,7 +103,8 @@ def run_rows(args: Namespace) -> int:
         rows_model = rows_model._replace(in_flight=args.in_flight or DEFAULT_IN_FLIGHT, row_errors=row_errors())
     if args.dry_run or args.contact_sheet is not None:
         return _dry_run(args, rows_model, request)
-    tally = predict(rows_model, request)
+    with with_engine(args, rows_model) as engine_model:
+        tally = predict(engine_model, request)
     sys.stderr.write(summary(tally, output) + "\n")
     return int(tally.bad > 0)
 
@@ -151,10 +153,12 @@ def _step_of_rows(args: Namespace, model: AnyModel) -> tuple[Callable[..., Seque
 
 def _options_text(args: Namespace) -> str:
     """Return the options that decide about the rows, for the journal."""
+    from .engine import ENGINE_OPTIONS
     from .served_model import SERVED_OPTIONS
 
     options = {name: value for name, value in vars(args).items()
-               if name not in ("resume", "strict", "model", "run", "command", "timeout", *SERVED_OPTIONS)
+               if name not in ("resume", "strict", "model", "run", "command", "timeout", *SERVED_OPTIONS,
+                               *ENGINE_OPTIONS)
                and not callable(value)}
     return repr(sorted(options.items()))
 

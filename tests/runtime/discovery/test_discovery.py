@@ -254,7 +254,7 @@ def test_importing_heald_imports_nothing_heavy(site: Any) -> None:
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
     listing = site.listing(env={"HEALD_PLUGINS__ALLOW": "cpu", "HEALD_PLUGINS__LOAD": "./mine.py"})
-    blocked = ("cuda", "decision_forests", "eager", "example_device", "mlir", "onednn", "opencl", "report",
+    blocked = ("cuda", "decision_forests", "eager", "example_device", "mlir", "onednn", "opencl", "ray", "report",
                "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools")
     statuses = {"cpu": "ok", "heald": "ok", "mine": "ok", **dict.fromkeys(blocked, "blocked")}
     assert {name: r["status"] for name, r in listing.items()} == statuses
@@ -365,8 +365,8 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
     """)
     assert facts["ids"] == ["mine", "mine", "loose", "loose", "made_here", "example_device"]
     assert facts["listed"] == ["cpu", "cuda", "decision_forests", "eager", "example_device", "heald", "mlir", "onednn",
-                               "opencl", "report", "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text",
-                               "tools", "mine", "loose", "made_here"]
+                               "opencl", "ray", "report", "saved_model", "serve", "sim", "simplify", "tf_ops",
+                               "tf_text", "tools", "mine", "loose", "made_here"]
     assert facts["refused"] == [["broken", "failed"], ["absent", "failed"], ["module", "failed"]]
     assert "plugin broken is failed: import of" in facts["errors"][0]
     assert "ZeroDivisionError" in facts["errors"][0]

@@ -89,7 +89,8 @@ def _draw(args: Namespace) -> int:
     if report is None:
         raise Unimplemented("--svg needs the command report, which no plugin in use brings",
                             hint=install_hint("heald-report"))
-    return run(report, Namespace(**vars(args) | {"output": args.svg, "input": [], "run_model": False, "title": None}))
+    return run(report, Namespace(**vars(args) | {"output": args.svg, "input": [], "run_model": False, "title": None,
+                                                 "compare": None, "compare_device": None}))
 
 
 def _of_compiled(args: Namespace, compiled: CompiledModel) -> tuple[list[dict[str, str]], ExplainedStep]:

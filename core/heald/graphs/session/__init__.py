@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .model import Signature as Signature
     from .model import find_inputs as find_inputs
     from .model import find_outputs as find_outputs
+    from .pre_placement import run_pre_placement_passes as run_pre_placement_passes
     from .session import Session as Session
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
@@ -41,5 +42,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".asynchronous_step": ("AsynchronousStep",),
         ".constant_folding": ("ConstantFolder",),
         ".model": ("Signature", "find_inputs", "find_outputs"),
+        ".pre_placement": ("run_pre_placement_passes",),
         ".session": ("Session",),
     })

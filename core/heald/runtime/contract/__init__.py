@@ -9,6 +9,7 @@ owns no device.
 `device`: The protocol of a device, device names and requests, announced device types.
 `device_cost`, `device_limits`, `placement`: The figures by which placement compares devices, and the bounds of their
     memory; its result.
+`device_queues`: The streams of a device for copies beside its kernels.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
 `op_table`, `op_registry`: An op set as data; the ops of core and of all plugins by name.
 `operator_table`: The ops behind the operators of handles.

@@ -13,7 +13,8 @@ of `copy_in` does not change before that event; one of `copy_out` is read and wr
 keep an array's address, but may not use it behind that event. A device that needs the array longer copies it.
 
 Order. A stream does its work in the order in which it was enqueued. A device without queues may do a copy or a launch
-at once, within the call that enqueues it: its events have then happened when they are recorded.
+at once, within the call that enqueues it: its events have then happened when they are recorded. Work on two streams has
+an order only by `record` on one and `wait` on the other. The runtime sets both wherever two streams use one buffer.
 
 Layout. A buffer holds a tensor's elements in C order without gaps, for every shape. Kernels read type and shape from
 `Bind`: a buffer does not know them.
@@ -33,7 +34,7 @@ from typing import Any, Protocol
 from ...errors import InvalidArgument, NotFound, PluginError
 from ..support.records import NamedTuple
 
-STREAM = 0  # the one stream that a device has so far
+STREAM = 0  # of the kernels, and of the copies without a stream of their own
 Buffer = Any  # the result of `Device.allocate`: opaque to the runtime unless the device is host_visible
 Stream = Any  # a queue of a device, as `Bind.stream` and the methods of Device have it
 Event = Any  # the result of `Device.record`: a position in a stream, opaque to the runtime
@@ -53,6 +54,8 @@ class Device(Protocol):
         priority alone.
     `limits`: Figures of DeviceLimits by name: largest buffer, missing element types, size of copies. Placement and
         allocation keep to them. `open` may change them.
+    `queues`: Streams of copies by their direction, `{"copy_in": 1, "copy_out": 2}`, for a device with `wait`. Copies
+        of plain runs go there, beside the kernels on stream 0. Without it every copy is on stream 0.
     `kernels_at_once`: The most kernels of the device that run at the same time, or without it any number. Others wait
         on their threads; kernels that receive their step are not counted.
     `host_visible`: True when the buffers are host memory. Then `allocate` returns a one-dimensional, 64-byte aligned
@@ -78,8 +81,8 @@ class Device(Protocol):
         """
 
     def free(self, buffer: Buffer) -> None:
-        """Take a buffer back, in stream order: work that is enqueued already may still use it. Never called by a
-        finalizer."""
+        """Take a buffer back, in the order of all streams: work that is enqueued already may still use it. Never called
+        by a finalizer."""
 
     def copy_in(self, host: Any, buffer: Buffer, stream: Stream) -> None:
         """Enqueue a copy of all bytes of a C-contiguous host array into the buffer, or copy at once.
@@ -113,6 +116,14 @@ class Device(Protocol):
         device keeps times. Without `elapsed` a trace waits for each kernel.
         """
         return None
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Optional, with the attribute `queues`. Since 1.4.
+
+        Have later work of the stream come behind a recorded event of another stream. Only the device waits, never this
+        call. An error before the event may become an error of the stream: the runtime asks each stream for its own.
+        """
+        raise NotImplementedError
 
     def wrap(self, host: Any) -> Buffer | None:
         """Optional, for a device that can read the host's memory as its own. Since 1.0.

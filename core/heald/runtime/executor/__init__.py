@@ -15,8 +15,8 @@ Modules: `executable` has the run, `step` the kernels' view of it, `call_level` 
 `calls/` has the forms of calls, a class each; `call_reports` has their errors and traces, `queue_devices` the devices
 that a run awaits. `only_call` serves executables of one call without a frame.
 `frame_layout` has the properties of frames as data, made of `call_order`, `register_table`, `lifetimes` and
-`memory_plan`. `frame_factory` makes a `frame` with attached calls; `fresh_calls` has the calls of a Dataflow. `replay`
-turns kernels into one launch, `joined_calls` attached calls into one call.
+`memory_plan`; `fences` has the order of a device's streams. `frame_factory` makes a `frame` with attached calls;
+`fresh_calls` has the calls of a Dataflow. `replay` turns kernels into one launch, `joined_calls` attached calls.
 `schedule`, `autotune`, `task_partition` and `parallel_schedule` decide the order of calls. `dataflow` and `step_loop`
 await values that come later. `host_array` checks payloads; `array_contract` and `dead_memory` are test modes. `trace`
 records times, `device_clock` has the times of devices with queues.

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import count
 
+from ..contract.device import STREAM
+from ..program.host_program import HOST
 from ..support.records import record
 from .calls.bound_call import BoundCall
 
@@ -26,6 +28,7 @@ class CallOrder:
     `needs`: for each call the registers that it waits for; `gives`: the registers that it fills.
     `nonstrict`: the indices of the calls that run as soon as one argument is available.
     `is_asynchronous`: True when each run needs a step of its own.
+    `overlaps`: True when copies go on other streams than the kernels, and nothing but the list orders the calls.
     """
 
     calls: tuple[BoundCall, ...]
@@ -35,6 +38,7 @@ class CallOrder:
     gives: tuple[tuple[int, ...], ...]
     nonstrict: frozenset[int]
     is_asynchronous: bool
+    overlaps: bool
 
     @property
     def has_host_kernels(self) -> bool:
@@ -63,6 +67,9 @@ def order_calls(calls: Sequence[BoundCall]) -> CallOrder:
     A call is late when it depends, directly or not, on a declared asynchronous result. It is in the tail when it is
     late and depends on every call that may pend. Both sets contain their dependents, so the order is topological.
     """
+    overlaps = _may_overlap(calls)
+    if overlaps:
+        calls = _with_early_copies_out(calls)
     sources: dict[int, int] = {}  # register -> bit set of the calls that may pend before it is filled
     pending: set[int] = set()
     everything = (1 << sum(bound.may_pend for bound in calls)) - 1
@@ -89,4 +96,29 @@ def order_calls(calls: Sequence[BoundCall]) -> CallOrder:
         ordered, frozenset(range(len(flat), len(ordered))), range(len(flat) + len(late), len(ordered)),
         tuple(bound.call.needs for bound in ordered), tuple(bound.call.gives for bound in ordered),
         frozenset(number for number, bound in enumerate(ordered) if bound.is_nonstrict),
-        any(bound.needs_own_step for bound in ordered))
+        any(bound.needs_own_step for bound in ordered), overlaps)
+
+
+def _may_overlap(calls: Sequence[BoundCall]) -> bool:
+    return (any(bound.device_stream != STREAM for bound in calls)
+            and not any(bound.needs_own_step or bound.is_host_kernel or bound.joins_devices for bound in calls))
+
+
+def _with_early_copies_out(calls: Sequence[BoundCall]) -> list[BoundCall]:
+    """Return the calls with each copy out that has a stream of its own right behind the call whose value it copies.
+
+    A fence covers all work of a stream so far. So the copy waits for no later kernel.
+    """
+    early: dict[int, list[BoundCall]] = {}  # by the register that they copy
+    given = {register for bound in calls for register in bound.call.gives}
+    for bound in calls:
+        if bound.device_stream != STREAM and bound.memory == HOST and given.issuperset(bound.call.args):
+            early.setdefault(bound.call.args[0], []).append(bound)
+    moved = {id(bound) for copies in early.values() for bound in copies}
+    ordered: list[BoundCall] = []
+    for bound in calls:
+        if id(bound) not in moved:
+            ordered.append(bound)
+            for register in bound.call.gives:
+                ordered += early.get(register, ())
+    return ordered

@@ -48,7 +48,7 @@ class CallReports:
             call()
             return
         bound = self.layout.calls[frame.numbers[index]]
-        timed = trace.begin(bound.device)
+        timed = trace.begin(bound.device, self.layout.stream_of(bound))
         call()
         if timed is not None:
             timed.end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from time import perf_counter_ns
 
-from ..contract.device import STREAM, Device, Event, own_method
+from ..contract.device import STREAM, Device, Event, Stream, own_method
 
 Span = tuple[int, int]  # start and end, in nanoseconds of the host's monotonic clock
 
@@ -31,13 +31,13 @@ class DeviceClock:
         has_times = elapsed is not None and elapsed(self._origin, self._origin) is not None
         self._elapsed = elapsed if has_times else None
 
-    def begin(self) -> Timed:
-        """Begin to time a call that is enqueued next."""
-        return Timed(self, None if self._elapsed is None else self._device.record(STREAM))
+    def begin(self, stream: Stream) -> Timed:
+        """Begin to time a call that is enqueued next on this stream."""
+        return Timed(self, None if self._elapsed is None else self._device.record(stream), stream)
 
-    def end(self) -> Event:
+    def end(self, stream: Stream) -> Event:
         """Return the event behind the call, or wait for the call where the device has no times."""
-        return self._await_event() if self._elapsed is None else self._device.record(STREAM)
+        return self._await_event(stream) if self._elapsed is None else self._device.record(stream)
 
     def span(self, start: Event, end: Event) -> Span | None:
         """Return when the device worked between two of its events, after waiting for the second; None without times."""
@@ -50,8 +50,8 @@ class DeviceClock:
         start_ns = self._origin_ns + round(began * 1e9)
         return start_ns, start_ns + round(duration * 1e9)
 
-    def _await_event(self) -> Event:
-        event = self._device.record(STREAM)
+    def _await_event(self, stream: Stream = STREAM) -> Event:
+        event = self._device.record(stream)
         self._device.synchronize(event)
         return event
 
@@ -59,9 +59,10 @@ class DeviceClock:
 class Timed:
     """One call on a device with a queue. `span`: the time of its work, once it is settled; None without times."""
 
-    __slots__ = ("_clock", "_end", "_start", "span")
+    __slots__ = ("_clock", "_end", "_start", "_stream", "span")
 
-    def __init__(self, clock: DeviceClock, start: Event) -> None:
+    def __init__(self, clock: DeviceClock, start: Event, stream: Stream) -> None:
+        self._stream = stream
         self._clock = clock
         self._start = start
         self._end: Event = None
@@ -69,7 +70,7 @@ class Timed:
 
     def end(self) -> None:
         """End the call, which was just enqueued."""
-        self._end = self._clock.end()
+        self._end = self._clock.end(self._stream)
 
     def settle(self) -> None:
         """Wait for the work and set `span`. A call that failed, or whose device was lost, has none."""

@@ -430,6 +430,8 @@ class Executable:
     ) -> Dataflow:
         from .dataflow import Dataflow
 
+        if self._queues is not None:
+            self._queues.join_streams()  # its calls are on the stream of the kernels
         return Dataflow(self.layout, self._fresh_calls, calls, list(registers[:-1]), step, stop=stop,
                         typed=self._reports.typed_error, record=self._reports.record, run_tail=run_tail)
 

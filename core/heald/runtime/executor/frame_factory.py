@@ -24,6 +24,7 @@ from .array_contract import check_first_run, check_returned
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import FrameCall
 from .calls.unfinished_frame import UnfinishedFrame
+from .fences import fenced_calls
 from .frame import Frame
 from .frame_layout import FrameLayout
 from .host_array import typed_view
@@ -61,8 +62,12 @@ class FrameFactory:
         copies = [(i, self._environment.maker(i, registers)()) for i in self._layout.memory.copied_feeds]
         for i, copy in copies:
             registers[i] = copy
-        unfinished = UnfinishedFrame(registers, self._layout.memory.fixed, lent, self._environment)
+        has_fences = is_flat and self._is_plain and bool(self._layout.fences.before)
+        unfinished = UnfinishedFrame(registers, self._layout.memory.fixed, lent, self._environment,
+                                     self._layout.copy_streams if has_fences else {})
         calls = self._attach_in_order(unfinished) if is_flat else self._attach_flat(unfinished)
+        if has_fences:
+            calls = fenced_calls(calls, lists.flat, self._layout.fences)
         if self._host.debug.poison:
             calls = self._poisoning_calls(calls, buffers, dict(copies))
         frame = Frame(registers, calls[: len(lists.flat)], copies, lent, lists.flat)

@@ -18,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..program.host_program import ProgramFunction
+from ..contract.device import STREAM, Stream
+from ..program.host_program import HOST, ProgramFunction
 from ..support.records import record
 from ..values.tensor import TensorMetadata
 from .call_order import CallOrder, order_calls
 from .calls.bound_call import BoundCall
 from .calls.call_environment import CallEnvironment
+from .fences import Fences, copy_streams, find_fences
 from .lifetimes import LARGEST_COPIED_BYTES, Deaths, Lifetimes, find_deaths, find_lifetimes
-from .memory_plan import MemoryPlan, plan_memory
+from .memory_plan import MemoryPlan, Use, plan_memory
 from .register_table import RegisterTable, register_table
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class FrameLayout:
     """All properties of an executable's frames that are known before the first frame exists.
 
     `copied_results`: indices of the results that are copied before the user gets them.
+    `fences`, `copy_streams`: the order of the streams of devices that have several.
     """
 
     order: CallOrder
@@ -85,6 +88,8 @@ class FrameLayout:
     memory: FrameMemory
     lists: AttachedLists
     copied_results: tuple[int, ...]
+    fences: Fences
+    copy_streams: Mapping[int, Stream]
 
     @classmethod
     def of(
@@ -97,7 +102,8 @@ class FrameLayout:
         lifetimes = find_lifetimes(order, registers)
         memory = _frame_memory(order, registers, lifetimes)
         lists = _attached_lists(order, registers, memory)
-        return cls(order, registers, lifetimes, memory, lists, _copied_results(order, registers, lifetimes, memory))
+        return cls(order, registers, lifetimes, memory, lists, _copied_results(order, registers, lifetimes, memory),
+                   find_fences(order, registers, memory.plan.slot_of), copy_streams(order))
 
     @property
     def calls(self) -> tuple[BoundCall, ...]:
@@ -106,6 +112,10 @@ class FrameLayout:
     def environment(self, host: Host) -> CallEnvironment:
         """Return all that the calls know of this executable on a host."""
         return CallEnvironment(self.registers.metas, self.registers.device_of, host)
+
+    def stream_of(self, bound: BoundCall) -> Stream:
+        """Return the stream on which the runs of this function enqueue a call."""
+        return self.copy_streams.get(bound.call.results[0], STREAM) if self.copy_streams else STREAM
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
         """Return the memory plan under a task partition. It plans the same registers as the flat plan."""
@@ -122,13 +132,26 @@ class FrameLayout:
 
 
 def _frame_memory(order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes) -> FrameMemory:
-    plan = plan_memory(lifetimes.uses, kept=lifetimes.kept)
+    plan = plan_memory(_with_early_copies_in(order, lifetimes.uses), kept=lifetimes.kept)
     copied_feeds = _choose_copied_feeds(order, registers, lifetimes)
     planned = frozenset((*registers.presets, *plan.slot_of, *copied_feeds))
     fixed = _find_fixed(order.calls, planned)
     count = len(registers.metas)
     return FrameMemory(plan, copied_feeds, planned, fixed,
                        (*(r for r in range(count) if r not in fixed or r in registers.arguments), count))
+
+
+def _with_early_copies_in(order: CallOrder, uses: Sequence[Use]) -> Sequence[Use]:
+    """Return the uses with the results of copies on streams of their own before all others.
+
+    Such a copy may run before the kernels that stand before it. With the memory of a value of theirs it would wait.
+    """
+    if not order.overlaps:
+        return uses
+    early = [bound.device_stream != STREAM and bound.memory != HOST for bound in order.calls]
+    first = [Use((), use.writes, use.memory) for use, is_early in zip(uses, early, strict=True) if is_early]
+    return [*first, *(Use((*use.reads, *(r for r, _ in use.writes)), (), use.memory) if is_early else use
+                      for use, is_early in zip(uses, early, strict=True))]
 
 
 def _choose_copied_feeds(order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes) -> frozenset[int]:

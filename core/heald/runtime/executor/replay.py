@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..contract.device import STREAM, Device, own_method
-from .calls.bound_call import BoundCall
 from .calls.frame_calls import nothing
 from .frame import Frame, Segment
 from .frame_layout import FrameLayout
@@ -24,8 +23,7 @@ LEAST_KERNELS = 2  # kernels that are worth a capture
 def find_segments(layout: FrameLayout) -> tuple[Segment, ...]:
     """Return the segments of a flat list."""
     segments = []
-    calls = [layout.calls[number] for number in layout.lists.flat]
-    for device, group in groupby(enumerate(calls), key=lambda pair: _capturing_device(layout, pair[1])):
+    for device, group in groupby(enumerate(layout.lists.flat), key=lambda pair: _capturing_device(layout, pair[1])):
         positions = [position for position, _ in group]
         if device is not None and len(positions) >= LEAST_KERNELS:
             segments.append(Segment(positions[0], positions[-1] + 1, device))
@@ -47,19 +45,23 @@ def describe_launches(layout: FrameLayout) -> dict[int, str]:
     sizes = {position: segment.stop - segment.start for segment in find_segments(layout)
              for position in range(segment.start, segment.stop)}
     return {number: f"one of {sizes[position]} kernels in one launch" if position in sizes else
-            f"launched singly: {_why_single(layout, layout.calls[number]) or 'no kernel stands beside it'}"
+            f"launched singly: {_why_single(layout, number) or 'no kernel stands beside it'}"
             for position, number in enumerate(layout.lists.flat)
             if layout.calls[number].kernel is not None and own_method(layout.calls[number].device, "capture")}
 
 
-def _capturing_device(layout: FrameLayout, bound: BoundCall) -> Device | None:
-    """Return the device that can capture the call's kernel, or None."""
+def _capturing_device(layout: FrameLayout, number: int) -> Device | None:
+    """Return the device that can capture the kernel of the call with this index, or None."""
+    bound = layout.calls[number]
     is_able = bound.kernel is not None and own_method(bound.device, "capture") is not None
-    return bound.device if is_able and not _why_single(layout, bound) else None
+    return bound.device if is_able and not _why_single(layout, number) else None
 
 
-def _why_single(layout: FrameLayout, bound: BoundCall) -> str:
+def _why_single(layout: FrameLayout, number: int) -> str:
     """Return the reason for which a kernel cannot be captured, empty if it can."""
+    bound = layout.calls[number]
+    if number in layout.fences.before:
+        return "it waits for a copy on another stream"
     if bound.obstacle_to_capture:
         return bound.obstacle_to_capture
     registers: Sequence[int] = (*bound.call.args, *bound.call.results)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.device import Device
+from ..contract.device import STREAM, Device, Stream
 from ..program.host_program import COPY, Call
 from ..support.file_path import file_path
 from ..support.records import NamedTuple
@@ -79,13 +79,13 @@ class Trace:
         self.settle()
         return self._events
 
-    def begin(self, device: Device | None) -> Timed | None:
+    def begin(self, device: Device | None, stream: Stream = STREAM) -> Timed | None:
         """Begin to time a call on a device with a queue; None for another call. Raises the device's errors."""
         if device is None or device.attributes.get("host_visible"):
             return None
         if id(device) not in self._clocks:
             self._clocks[id(device)] = DeviceClock(device)
-        return self._clocks[id(device)].begin()
+        return self._clocks[id(device)].begin(stream)
 
     def settle(self) -> None:
         """Wait for the timed work on devices. To be called before the devices are closed."""

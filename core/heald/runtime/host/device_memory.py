@@ -29,7 +29,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import InvalidArgument, ResourceExhausted
-from ..contract.device import STREAM, Device, own_method
+from ..contract.device import STREAM, Device, Stream, own_method
 from ..contract.device_limits import DeviceLimits
 from ..values.foreign_array import ForeignArray
 from ..values.tensor import shape_text
@@ -80,9 +80,9 @@ class DeviceMemory:
                                     f"{figures and ': '}{figures}")
         return buffer
 
-    def enter(self, device: Device, array: Any, what: str = "") -> Any:
+    def enter(self, device: Device, array: Any, what: str = "", stream: Stream = STREAM) -> Any:
         """Return a buffer with the content of a C-contiguous array. A device that can read the array's own memory gets
-        a buffer over it; else a copy is enqueued.
+        a buffer over it; else a copy is enqueued on the stream.
 
         The array must not change until the buffer is freed. Raises ResourceExhausted.
         """
@@ -93,7 +93,7 @@ class DeviceMemory:
         if buffer is None:
             buffer = self.allocate(device, array.nbytes, what)
             try:
-                device.copy_in(array, buffer, STREAM)
+                device.copy_in(array, buffer, stream)
             except BaseException:
                 device.free(buffer)
                 raise

@@ -38,6 +38,7 @@ from ..config.placement import ordered_device_types
 from ..contract.device import Device, DeviceName
 from ..contract.device_cost import DeviceCost
 from ..contract.device_limits import NO_LIMITS, DeviceLimits
+from ..contract.device_queues import DeviceQueues
 from ..support.fork_safety import inherited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
@@ -301,6 +302,7 @@ class DeviceSet:
                     record.device.open()
                     try:
                         record.limits = DeviceLimits.of(record.device.attributes)
+                        DeviceQueues.of(record.device)  # `open` may have changed them
                         probe_once(record.device, self.registries, record.plugin)
                     except BaseException:
                         record.device.close()

@@ -12,6 +12,7 @@ from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable, own_method
 from ..contract.device_cost import DeviceCost
 from ..contract.device_limits import DeviceLimits
+from ..contract.device_queues import DeviceQueues
 from ..support.records import NamedTuple
 from ..support.remedy import device_remedy
 from .device_fault import scan_fault
@@ -81,6 +82,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
         record.limits = DeviceLimits.of(record.attributes)
+        DeviceQueues.of(device)
     except HealdError as error:
         record.give_up(error)
     except Exception as error:  # noqa: BLE001 - a property of the device raised

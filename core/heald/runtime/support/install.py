@@ -68,6 +68,8 @@ DISTRIBUTIONS = {
     "heald-kernel-text": OwnDistribution("plugins/kernel_text", (CORE, "heald-tf-ops")),
     "heald-mlir": OwnDistribution("plugins/mlir", (CORE, "heald-eager"), "mlir", ("tfg",)),
     "heald-onednn": OwnDistribution("plugins/onednn", (CORE, "heald-tf-ops"), "onednn"),
+    "heald-ray": OwnDistribution("plugins/ray", (CORE, "heald-tools"), "ray", extras=MappingProxyType({
+        "data": (), "serve": ("heald-serve",)})),
     "heald-report": OwnDistribution("plugins/report", (CORE, "heald-tools"), "report", ("report", "view")),
     "heald-saved-model": OwnDistribution("plugins/saved_model", plugin="saved_model"),
     "heald-serve": OwnDistribution("plugins/serve", plugin="serve", commands=("serve",)),

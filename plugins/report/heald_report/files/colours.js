@@ -38,8 +38,16 @@
     const sums = box.kind === KIND.SCOPE ? ofPicture[box.ref] : ofNode[box.ref];
     return sums ? (mode === "time" ? sums.us : sums.bytes) : 0;
   };
+  const CHANGES = [["rem", 0, "removed"], ["rew", 42, "rewritten"], ["add", 140, "added"]];
+  const changeColour = (hue) => (isDark() ? `hsl(${hue} 45% 30%)` : `hsl(${hue} 85% 84%)`);
+  const changeColourOf = (mode, list) => {
+    const changes = mode === "pass" ? report.chosenChanges() : report.comparedChanges(), found = new Set(list.map((node) => changes.get(node)));
+    const kinds = CHANGES.filter(([change]) => found.has(change));
+    return kinds.length ? changeColour(kinds.length > 1 ? 42 : kinds[0][1]) : NEUTRAL();
+  };
   report.colourOf = (mode, box, picture) => {
     if (box.kind >= KIND.SOURCE) return "none";
+    if (mode === "pass" || mode === "comparison") return changeColourOf(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref, ...box.folded]);
     if (mode === "time" || mode === "memory") {
       const most = Math.max(1e-9, ...picture.boxes.filter((b) => b.kind < KIND.SOURCE).map((b) => figure(mode, b)));
       const value = figure(mode, box);
@@ -48,6 +56,18 @@
     const name = commonest(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref]);
     return indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL();
   };
+  // The devices or packs of a scope's nodes, as colours and parts of the whole.
+  report.sharesOf = (mode, box) => {
+    if (!indexOf[mode]) return [];
+    const counts = new Map();
+    for (const node of members[box.ref]) {
+      const name = text(nodes[mode][node]);
+      if (indexOf[mode].has(name)) counts.set(name, (counts.get(name) || 0) + 1);
+    }
+    const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+    return [...counts].sort((a, b) => b[1] - a[1]).map(([name, count]) => [stripColour(indexOf[mode].get(name)), count / total]);
+  };
+  const stripColour = (index) => `hsl(${HUES[index % HUES.length]} 60% ${isDark() ? 52 : 58}%)`;
   report.nameColour = (mode, name) => (indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL());
   report.callColour = (name) => {
     let sum = 0;
@@ -62,12 +82,17 @@
     const swatch = (colour, label) => report.make("span", {},
       report.make("svg", { viewBox: "0 0 10 10" }, report.make("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8888" })),
       label);
-    const common = [report.make("span", {}, "double frame: opens"), report.make("span", {}, "dashed edge: leads back"),
+    const common = [report.make("span", {}, "double frame: opens"), report.make("span", {}, "strip: shares of a mixed scope"), report.make("span", {}, "dashed edge: leads back"),
       report.make("span", {}, "thick edge: copied between memories")];
     if (mode === "time" || mode === "memory")
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
         part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)),
       report.make("span", {}, "a call counts for each node that it does"), ...common];
+    if (mode === "comparison")
+      return [swatch(NEUTRAL(), "equal"), ...["only here", "differs"].map((label, index) => swatch(changeColour(CHANGES[index][1]), label)), ...common];
+    if (mode === "pass")
+      return [report.make("span", {}, `by the pass ${report.chosenStep().name}:`), swatch(NEUTRAL(), "nothing"),
+        ...CHANGES.map(([, hue, label]) => swatch(changeColour(hue), label)), ...common];
     return [swatch(NEUTRAL(), mode === "device" ? "the runtime itself" : "no kernel"), ...kinds[mode].slice(0, 12).map(([name, number]) => swatch(report.nameColour(mode, name), `${name} (${number})`)), ...common];
   };
 })();

@@ -9,12 +9,12 @@ const report = {};
   const pictures = data.pictures.map(([scope, fn, parent, width, height, boxes, edges]) => ({
     scope, fn, parent, width, height,
     boxes: boxes.map(([kind, label, ref, x, y, w, h, folded, inner]) => ({ kind, label, ref, x, y, w, h, folded, inner })),
-    edges: edges.map(([from, to, tensors, flags, bends]) => ({ from, to, tensors, flags, bends })),
+    edges: edges.map(([from, to, tensors, flags, bends, copies = []]) => ({ from, to, tensors, flags, bends, copies })),
   }));
   const calls = (data.run ? data.run.calls : []).map(
-    ([start, us, track, name, kernel, device, outputs, of, sources, bytes], index) =>
+    ([start, us, track, name, kernel, device, outputs, of, sources, bytes, work], index) =>
       ({ index, start, us, track, name, kernel: text(kernel), device: text(device), outputs: text(outputs), of, sources,
-         bytes }));
+         bytes, flops: work ? work[0] : 0, moved: work ? work[1] : 0 }));
 
   const consumers = Array.from({ length: count }, () => []);
   nodes.inputs.forEach((sources, node) => sources.forEach((source) => consumers[source].push(node)));
@@ -57,10 +57,11 @@ const report = {};
   Object.assign(report, {
     data, nodes, count, text, KIND, pictures, calls, consumers, callers, ofNode, ofPicture, members,
     timeText: (us) => units(us, ["µs", "ms", "s"], 1000),
+    countText: (value) => units(value, ["", "k", "M", "G", "T"], 1000),
     byteText: (bytes) => units(bytes, ["bytes", "kB", "MB", "GB"], 1000),
     // An element with attributes and children. Texts become text nodes, never markup.
     make(name, attributes = {}, ...children) {
-      const svg = ["svg", "g", "rect", "path", "text", "title", "line", "polygon"].includes(name);
+      const svg = ["svg", "g", "rect", "path", "text", "title", "line", "polygon", "circle"].includes(name);
       const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
       for (const [key, value] of Object.entries(attributes))
         if (key.startsWith("on")) element.addEventListener(key.slice(2), value);

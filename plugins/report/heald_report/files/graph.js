@@ -21,12 +21,19 @@
     }
     return { line, end: points[points.length - 1], down };
   };
+  const hasSibling = (picture, edge) => picture.edges.some((other) => other !== edge && other.from === edge.from && other.to === edge.to);
+  const memoryName = (number) => (number < 0 ? "host memory" : text(number));
+  const copyText = (edge) => `${edge.tensors} tensor${edge.tensors === 1 ? "" : "s"} copied: ${edge.copies.map(([from, to]) => `${memoryName(from)} to ${memoryName(to)}`).join(", ")}`;
   const wire = (picture, edge) => {
     const { line, end: [x, y], down } = wirePath(picture, edge), d = down ? -6 : 6;
     const kind = `wire${edge.flags & 1 ? " back" : ""}${edge.flags & 2 ? " copy" : ""}`;
-    return make("g", {}, make("path", { d: line, class: kind }),
-      make("polygon", { points: `${x},${y} ${x - 3.5},${y + d} ${x + 3.5},${y + d}`, class: "tip" }));
+    // An edge of copies stands beside the edge of the tensors that stay.
+    const group = make("g", { transform: edge.flags & 2 && hasSibling(picture, edge) ? "translate(6 0)" : null }, make("path", { d: line, class: kind }),
+      make("polygon", { points: `${x},${y} ${x - 3.5},${y + d} ${x + 3.5},${y + d}`, class: `tip${edge.flags & 2 ? " copy" : ""}` }));
+    if (edge.flags & 2) group.append(make("title", {}, copyText(edge)));
+    return group;
   };
+  report.wire = wire;
   const opens = (box) => (box.kind === KIND.SCOPE ? box.ref : box.kind === KIND.NODE && data.calls[box.ref] ? data.calls[box.ref][0] : -1);
   const secondLine = (box) => {
     const figure = report.figureText(shown.mode, box);
@@ -48,6 +55,12 @@
       group.append(make("rect", { x: 3, y: 3, width: box.w - 6, height: box.h - 6, rx: 5, fill: "none" }));
     group.querySelectorAll("rect:not(.frame)").forEach((rect) => { rect.style.fill = "none"; });
     const middle = box.inner.length ? 18 : port ? box.h / 2 + 4.5 : 18;
+    const shares = box.kind === KIND.SCOPE ? report.sharesOf(shown.mode, box) : [];
+    for (let at = 0, index = 0; shares.length > 1 && index < shares.length; at += shares[index][1], index += 1) {
+      const strip = make("rect", { class: "strip", x: 8 + at * (box.w - 16), y: box.h - 5, width: shares[index][1] * (box.w - 16), height: 3, fill: shares[index][0] });
+      strip.style.fill = shares[index][0];
+      group.append(strip);
+    }
     group.append(make("text", { x: box.w / 2, y: middle, "text-anchor": "middle" },
       port ? `${box.kind === KIND.SOURCE ? "from" : "to"} ${box.label}` : box.label));
     if (!port) group.append(make("text", { class: "second", x: box.w / 2, y: middle + 15, "text-anchor": "middle" },
@@ -191,12 +204,16 @@
     ...(report.live ? report.live(node) : []),
     ...callList(node), ...linkList("Inputs", nodes.inputs[node]), ...linkList("Consumers", consumers[node]));
   };
+  const copyList = (index) => {
+    const copies = pictures[shown.picture].edges.filter((edge) => edge.flags & 2 && (edge.from === index || edge.to === index));
+    return copies.length ? [make("h3", {}, "Copies"), make("ul", {}, ...copies.map((edge) => make("li", {}, `${edge.from === index ? "out" : "in"}: ${copyText(edge)}`)))] : [];
+  };
   const describeScope = (box) => {
     const sums = ofPicture[box.ref];
     const slow = report.members[box.ref].filter((node) => ofNode[node].us).sort((a, b) => ofNode[b].us - ofNode[a].us).slice(0, 10);
     details.replaceChildren(make("h2", {}, pictures[box.ref].scope || box.label), rows([["nodes", String(sums.nodes)],
       ["time", sums.us ? timeText(sums.us) : ""], ["results", sums.bytes ? byteText(sums.bytes) : ""]]),
-    make("p", {}, make("button", { onclick: () => report.showPicture(box.ref) }, "Open")), ...linkList("Slowest", slow));
+    make("p", {}, make("button", { onclick: () => report.showPicture(box.ref) }, "Open")), ...copyList(shown.box), ...linkList("Slowest", slow));
   };
   const showDetails = () => {
     const box = shown.box < 0 ? null : pictures[shown.picture].boxes[shown.box];
@@ -207,7 +224,7 @@
       if (shown.picture === data.root || shown.picture === report.first) details.append(document.getElementById("signature").content.cloneNode(true));
       else if (picture.parent < 0 && callers.has(shown.picture)) details.append(...linkList("Called by", callers.get(shown.picture)));
       details.append(make("p", { class: "faint" }, "Click a box for its details. Double-click or Enter opens it."));
-    } else if (box.kind === KIND.NODE) describe(box.ref);
+    } else if (box.kind === KIND.NODE) { describe(box.ref); details.append(...copyList(shown.box)); }
     else if (box.kind === KIND.SCOPE) describeScope(box);
     else details.replaceChildren(make("h2", {}, box.label), make("p", {}, "A box outside this scope. Enter goes there."));
   };
@@ -277,9 +294,9 @@
     svg.append(make("rect", { width: "100%", height: "100%", fill: getComputedStyle(canvas).backgroundColor }), copy);
     return new XMLSerializer().serializeToString(svg);
   };
-  const save = (blob, suffix) => {
+  const save = report.save = (blob, name) => {
     const address = URL.createObjectURL(blob);
-    make("a", { href: address, download: `graph.${suffix}` }).click();
+    make("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   };
   report.pngOf = (svg) => new Promise((resolve, reject) => {
@@ -293,6 +310,6 @@
     image.onerror = reject;
     image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
   });
-  document.getElementById("svg").addEventListener("click", () => save(new Blob([report.exported()], { type: "image/svg+xml" }), "svg"));
-  document.getElementById("png").addEventListener("click", async () => save(await report.pngOf(report.exported()), "png"));
+  document.getElementById("svg").addEventListener("click", () => save(new Blob([report.exported()], { type: "image/svg+xml" }), "graph.svg"));
+  document.getElementById("png").addEventListener("click", async () => save(await report.pngOf(report.exported()), "graph.png"));
 })();

@@ -13,6 +13,7 @@
     }
     for (const section of document.querySelectorAll("section")) section.hidden = section.id !== tab;
     if (tab === "timeline") report.showTimeline();
+    if (tab === "passes") report.showPasses();
     report.fillTable(tab);
     report.link();
   };
@@ -26,6 +27,7 @@
       else if (shown.picture !== first) parts.set("picture", shown.picture);
       parts.set("colour", shown.mode);
     } else if (tab === "timeline" && report.chosenCall() >= 0) parts.set("call", report.chosenCall());
+    if (tab === "passes" || parts.get("colour") === "pass") parts.set("step", report.stepNumber());
     history.replaceState(null, "", `#${parts}`);
   };
   const first = data.first;
@@ -35,6 +37,7 @@
     const node = parts.has("node") ? nodes.name.findIndex((name, index) => name === parts.get("node") && text(nodes.function[index]) === (parts.get("function") || "")) : -1;
     isReading = true;
     if ([...colour.options].some((option) => option.value === parts.get("colour"))) colour.value = shown.mode = parts.get("colour");
+    if (parts.has("step")) report.chooseStep(Number(parts.get("step")));
     report.showTab("graph");
     report.showPicture(pictures[picture] ? picture : first);
     if (node >= 0) report.showNode(node);

@@ -4,8 +4,19 @@
   const { data, nodes, count, text, calls, make, timeText, byteText } = report;
   const ROWS = 200;
 
+  // A spreadsheet runs a text that begins like a formula, so such a text gets an apostrophe. Numbers stay as they are.
+  const FORMULA = /^[=+\-@\t\r\n]/;
+  const csvCell = (value, isNumber) => {
+    if (isNumber) return String(value);
+    const line = String(value), safe = FORMULA.test(line.trimStart()) || FORMULA.test(line) ? `'${line}` : line;
+    return `"${safe.replaceAll('"', '""')}"`;
+  };
+  report.csvText = (columns, rows) => [columns.map(([title]) => csvCell(title, false)),
+    ...rows.map((row) => columns.map(([, value, options = {}]) => csvCell(value(row), options.number)))]
+    .map((cells) => `${cells.join(",")}\r\n`).join("");
+
   // columns: [title, value of a row, {number, show, link}]
-  const table = (rows, columns, { filter = "", sort = null, placeholder = "Filter" } = {}) => {
+  const table = (rows, columns, { filter = "", sort = null, placeholder = "Filter", name = "table" } = {}) => {
     const state = { filter, sort, page: 0 };
     const body = make("div", { class: "wide" }), told = make("span", { class: "faint" });
     const back = make("button", { onclick: () => { state.page -= 1; show(); } }, "‹");
@@ -31,7 +42,7 @@
     };
     const show = () => {
       const kept = chosen(), start = state.page * ROWS;
-      told.textContent = kept.length > ROWS ? `${start + 1} to ${Math.min(kept.length, start + ROWS)} of ${kept.length}` : `${kept.length} rows`;
+      told.textContent = kept.length > ROWS ? `${start + 1} to ${Math.min(kept.length, start + ROWS)} of ${kept.length}` : `${kept.length} row${kept.length === 1 ? "" : "s"}`;
       back.disabled = state.page === 0;
       on.disabled = start + ROWS >= kept.length;
       back.hidden = on.hidden = kept.length <= ROWS;
@@ -43,9 +54,12 @@
         make("tr", {}, ...columns.map((column) => cell(column, row))))));
     };
     show();
-    return [make("div", { class: "tools" }, input, told, back, on), body];
+    const save = make("button", { onclick: () => report.save(new Blob([report.csvText(columns, chosen())], { type: "text/csv" }), `${name}.csv`) }, "CSV");
+    return [make("div", { class: "tools" }, input, told, back, on, save), body];
   };
 
+  report.table = table;
+  report.fillers = {};
   const toNode = (node) => (node >= 0 ? () => report.showNode(node) : null);
   const fill = {
     placement() {
@@ -55,7 +69,7 @@
         ["op", (node) => text(nodes.op[node])], ["requested", (node) => text(nodes.requested[node])],
         ["device", (node) => text(nodes.device[node])], ["pack", (node) => text(nodes.pack[node])],
         ["reason", (node) => text(nodes.reason[node])], ["refused", (node) => text(nodes.refused[node])],
-      ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement" });
+      ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement", name: "placement" });
     },
     kernels() {
       const total = calls.reduce((sum, call) => sum + call.us, 0) || 1, groups = new Map();
@@ -69,11 +83,11 @@
       const kinds = [...groups.values()].sort((a, b) => b.us - a.us);
       return [make("div", { class: "card" }, make("h2", {}, "By kernel"), ...table(kinds, [["kernel", (g) => g.kernel], ["device", (g) => g.device],
         ["calls", (g) => g.calls, { number: true }], ["time", (g) => g.us, { number: true, show: timeText }],
-        ["share", (g) => g.us / total, { number: true, show: (part) => share(part * total) }]], { sort: [3, -1] })),
+        ["share", (g) => g.us / total, { number: true, show: (part) => share(part * total) }]], { sort: [3, -1], name: "kernels" })),
       make("div", { class: "card" }, make("h2", {}, "Slowest calls"), ...table(calls, [
         ["node", (c) => c.name, { link: (c) => () => report.showCall(c.index) }], ["kernel", (c) => c.kernel], ["device", (c) => c.device],
         ["nodes", (c) => c.of.length, { number: true }], ["time", (c) => c.us, { number: true, show: timeText }],
-        ["share", (c) => c.us / total, { number: true, show: (part) => share(part * total) }], ["results", (c) => c.outputs]], { sort: [4, -1] }))];
+        ["share", (c) => c.us / total, { number: true, show: (part) => share(part * total) }], ["results", (c) => c.outputs]], { sort: [4, -1], name: "calls" }))];
     },
     memory() {
       const memory = data.run.memory;
@@ -93,14 +107,15 @@
       make("div", { class: "card" }, make("h2", {}, "Alive at the peak"), ...table(memory.holders, [
         ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
         ["bytes", (r) => r[1], { number: true, show: byteText }],
-        ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]]),
+        ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]], { name: "memory" }),
       memory.more ? make("p", { class: "faint" }, `and ${memory.more} smaller ones`) : null)];
     },
   };
   const filled = new Set();
   report.fillTable = (name) => {
-    if (!fill[name] || filled.has(name)) return;
+    const filler = fill[name] || report.fillers[name];
+    if (!filler || filled.has(name)) return;
     filled.add(name);
-    document.getElementById(name).append(...fill[name]().filter(Boolean));
+    document.getElementById(name).append(...filler().filter(Boolean));
   };
 })();

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...contract.device import Device
+from ...contract.device import STREAM, Device, Stream
 from ...contract.kernel import KernelDef
 from ...host.bound_call_cache import bytes_of_call
 from ...program.host_program import Call
@@ -51,6 +51,8 @@ class BoundCall(ABC):
     """True for a host kernel, which may hand over to a Dataflow."""
     adopts_feed: ClassVar[bool] = False
     """True when the result is a device's buffer over a feed, which is freed at the end of each run."""
+    joins_devices: ClassVar[bool] = False
+    """True when the call uses the memory of two devices, whose streams only the devices can order."""
 
     @abstractmethod
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
@@ -122,6 +124,11 @@ class BoundCall(ABC):
     def plannable(self) -> bool:
         """True when the memory plan may give its results buffers of the frame."""
         return not self.returns
+
+    @property
+    def device_stream(self) -> Stream:
+        """The stream of the device on which a run of plain calls enqueues it."""
+        return STREAM
 
     @property
     def is_nonstrict(self) -> bool:

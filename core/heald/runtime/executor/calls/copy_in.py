@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from ...contract.device_queues import DeviceQueues
 from ...support.records import record
 from .frame_calls import open_call
 from .transfer import Transfer, run_on_stream
 
 if TYPE_CHECKING:
+    from ...contract.device import Stream
     from ..step import Step
     from .call_environment import CallEnvironment
     from .frame_calls import FrameCall, FreshCall
@@ -19,9 +21,14 @@ if TYPE_CHECKING:
 
 @record
 class CopyIn(Transfer):
+    @cached_property
+    def device_stream(self) -> Stream:  # known when linked
+        return DeviceQueues.of(self.device).copy_in
+
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
         args, results = self.call.args, self.call.results
-        return open_call(frame.registers, args, results, frame.makers(results), self.copy_function())
+        copy = frame.on_stream(results[0], self.copy_function())
+        return open_call(frame.registers, args, results, frame.makers(results), copy)
 
     def fresh(self, environment: CallEnvironment) -> FreshCall:
         waiter, copy, (result,) = environment.host.waiter(self.device), self.copy_function(), self.call.results

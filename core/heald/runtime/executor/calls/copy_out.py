@@ -7,6 +7,8 @@ from dataclasses import field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from ...contract.device import STREAM, Stream
+from ...contract.device_queues import DeviceQueues
 from ...program.host_program import HOST
 from ...support.records import record
 from ...values.async_value import AsyncValue
@@ -33,10 +35,14 @@ class CopyOut(Transfer):
     def pends(self) -> bool:
         return self.is_awaited
 
+    @cached_property
+    def device_stream(self) -> Stream:  # known when linked
+        return STREAM if self.is_awaited else DeviceQueues.of(self.device).copy_out
+
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
         registers, args, results = frame.registers, self.call.args, self.call.results
         if not self.is_awaited:
-            copy = partial(run_on_stream, self.device.copy_out)
+            copy = frame.on_stream(results[0], partial(run_on_stream, self.device.copy_out))
             return open_call(registers, args, results, frame.makers(results), copy)
         leave = frame.environment.host.waiter(self.device).leave
         return partial(run_leaving, registers, args[0], results[0], frame.environment.maker(results[0], registers),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....errors import Internal
-from ...contract.device import STREAM, Device
+from ...contract.device import STREAM, Device, Stream
 from ...support.records import record
 from .copy_in import CopyIn
 
@@ -16,6 +16,11 @@ class PeerCopy(CopyIn):
     """`source`: the device whose memory has the argument."""
 
     source: Device
+    joins_devices = True
+
+    @property
+    def device_stream(self) -> Stream:  # `copy_peer` has its own rule of order
+        return STREAM
 
     def copy_function(self) -> Callable[[Any, Any], None]:
         device, source = self.device, self.source

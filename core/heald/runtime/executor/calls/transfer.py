@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from ...contract.device import STREAM, Device
+from ...contract.device import STREAM, Device, Stream
 from ...support.records import record
 from ..host_array import check_payload
 from .bound_call import BoundCall
@@ -37,5 +37,5 @@ class Transfer(BoundCall):
         return check_payload(value, meta, self.call.code)
 
 
-def run_on_stream(copy: Callable[..., None], source: Any, result: Any) -> None:
-    copy(source, result, STREAM)
+def run_on_stream(copy: Callable[..., None], source: Any, result: Any, stream: Stream = STREAM) -> None:
+    copy(source, result, stream)

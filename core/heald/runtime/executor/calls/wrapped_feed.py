@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...contract.device import Device
+from ...contract.device import STREAM, Device, Stream
 from ...host.device_memory import DeviceMemory, Owned
 from ...support.records import record
 from .copy_in import CopyIn
@@ -29,12 +29,14 @@ class WrappedFeed(CopyIn):
 
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
         memory, (source,), (result,) = frame.environment.host.device_memory, self.call.args, self.call.results
-        return partial(run_wrapping, frame.registers, source, result, memory, self.device, frame.lent)
+        return partial(run_wrapping, frame.registers, source, result, memory, self.device, frame.lent,
+                       frame.streams.get(result, STREAM))
 
 
 def run_wrapping(
-    registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned]
+    registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned],
+    stream: Stream,
 ) -> None:
     """Enter a feed into a device that may read it in host memory. `lent` receives the device's buffer, to be freed."""
-    registers[result] = buffer = memory.enter(device, registers[source])
+    registers[result] = buffer = memory.enter(device, registers[source], stream=stream)
     lent.append((device.free, buffer))

@@ -1,0 +1,184 @@
+"""The one call of ray.init.
+
+Ray implies an address from its environment and files, listens on all interfaces, and puts the caller's working folder
+first on the module path of its workers. heald therefore states each of these:
+
+1. The address is "local" or HOST:PORT. No environment variable and no file of an earlier cluster chooses another.
+2. The workers' folder is empty, so that a module beside the caller shadows none of an installed distribution.
+3. Each call to a cluster carries a token. A cluster that answers without one is refused, unless the caller accepts it.
+4. A cluster that starts here has no dashboard, reports no usage, and has a token of its own, which stays in memory.
+
+A caller who has called ray.init before keeps that connection: `connect` then raises.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from heald.errors import (
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+)
+
+LOCAL = "local"
+NAMESPACE = "heald"
+PROBE_SECONDS = 15
+HINT_OF_TOKENS = "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH has the token of the cluster"
+TOKEN_FILE = Path(".ray", "auth_token")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(?P<port>[0-9]{1,5})")
+
+# A call without a token, in a process of its own: Ray reads its mode once for each process.
+_PROBE = """
+import sys
+from ray._raylet import GcsClient
+try:
+    GcsClient(address=sys.argv[1]).get_all_node_info(timeout=10)
+except Exception as error:
+    sys.exit(3 if "uthentic" in repr(error) else repr(error))
+"""
+_REFUSED_STATUS = 3
+
+
+def connect(
+    address: str = LOCAL, *, insecure: bool = False, cpus: int | None = None,
+    resources: Mapping[str, float] | None = None,
+) -> None:
+    """Connect this process to the cluster at HOST:PORT, or start a cluster on this machine.
+
+    `insecure`: Accept a cluster without tokens.
+    `cpus`, `resources`: Of the cluster that starts here.
+
+    Raises InvalidArgument for another form of address, NotFound without Ray, FailedPrecondition for a process that is
+    connected. Raises PermissionDenied for a cluster without tokens, Unauthenticated where the token is missing or
+    wrong, Unavailable where no cluster answers.
+    """
+    is_local = check_address(address) == LOCAL
+    if not is_local and (cpus is not None or resources):
+        raise InvalidArgument(f"cpus and resources are for a cluster that starts here, and '{address}' is running",
+                              hint="give them to `ray start` on its machines")
+    _prepare_environment(is_local=is_local, insecure=insecure)
+    ray = _import_ray()
+    if ray.is_initialized():
+        raise FailedPrecondition("this process is connected to a cluster already", hint="call ray.shutdown() first")
+    if not is_local and not insecure:
+        _check_cluster(address)
+    options: dict[str, Any] = {"num_cpus": cpus, "resources": dict(resources or {})} if is_local else {}
+    with TemporaryDirectory(prefix="heald-ray-") as empty:
+        try:
+            ray.init(address=address, namespace=NAMESPACE, include_dashboard=False if is_local else None,
+                     runtime_env={"working_dir": empty}, log_to_driver=False, logging_level="ERROR", **options)
+        except Exception as error:  # noqa: BLE001 - Ray raises many types, some of them private
+            raise _typed_error(address, error) from None
+
+
+@contextmanager
+def open_connection(address: str = LOCAL, **options: Any) -> Iterator[None]:
+    """`connect` for the time of a with statement. Raises as `connect`."""
+    connect(address, **options)
+    try:
+        yield
+    finally:
+        _import_ray().shutdown()
+
+
+def check_address(address: str) -> str:
+    """Return the address. Raises InvalidArgument for a form that `connect` does not take."""
+    if address == LOCAL:
+        return address
+    hint = "local, or HOST:PORT of the cluster's head, such as 10.0.0.1:6379"
+    if address.startswith("ray://"):
+        raise InvalidArgument(f"'{address}' is an address of Ray Client, which is another service on another port",
+                              hint=hint)
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 0 < int(match["port"]) < 1 << 16:
+        raise InvalidArgument(f"'{address}' is no address of a cluster", hint=hint)
+    return address
+
+
+def _prepare_environment(*, is_local: bool, insecure: bool) -> None:
+    """Set the variables that Ray reads at its import and that its processes inherit."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    mode = os.environ.get("RAY_AUTH_MODE")
+    if mode not in (None, "token") and not insecure:
+        raise PermissionDenied(f"RAY_AUTH_MODE={mode} turns tokens off", hint="unset it, or accept this by --insecure")
+    if insecure and (mode is not None or not is_local):
+        return
+    if "ray" not in sys.modules:  # a Ray that is imported has read its mode, and turns tokens on for a new cluster
+        os.environ["RAY_AUTH_MODE"] = "token"
+    if is_local and not _has_token():
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+
+def _has_token() -> bool:
+    if any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
+        return True
+    return (Path.home() / TOKEN_FILE).exists()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise NotFound(f"Ray is not installed: {error}", hint="pip install 'ray[data]>=2.59'") from None
+    return ray
+
+
+def _check_cluster(address: str) -> None:
+    """Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal."""
+    _check_port(address)
+    if _takes_call(address, "disabled"):
+        raise PermissionDenied(
+            f"the cluster at {address} takes calls without a token: whoever reaches its port runs code there",
+            hint="start it with RAY_AUTH_MODE=token, or accept this by --insecure")
+    if not _has_token() or not _takes_call(address, "token"):
+        fault = "is wrong" if _has_token() else "is missing"
+        raise Unauthenticated(f"the cluster at {address} asks for a token, which {fault} here", hint=HINT_OF_TOKENS)
+
+
+def _check_port(address: str) -> None:
+    """Raises Unavailable where nothing listens. Ray itself tries for half a minute."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
+    except OSError as error:
+        raise Unavailable(f"no cluster at {address}: {error}", hint="`ray start --head` prints its address") from None
+
+
+def _takes_call(address: str, mode: str) -> bool:
+    """Return whether the cluster takes a call of a process in this mode. Raises Unavailable without an answer."""
+    command = [sys.executable, "-P", "-c", _PROBE, address]
+    try:
+        probe = subprocess.run(command, env={**os.environ, "RAY_AUTH_MODE": mode},  # noqa: S603 - our own text
+                               capture_output=True, text=True, check=False, timeout=PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"the program at {address} does not answer as a cluster within {PROBE_SECONDS} s") from None
+    if probe.returncode not in (0, _REFUSED_STATUS):
+        raise Unavailable(f"the program at {address} does not answer as a cluster: {_last_line(probe.stderr)}")
+    return probe.returncode == 0
+
+
+def _typed_error(address: str, error: Exception) -> Exception:
+    text = _last_line(str(error))
+    if "uthentic" in type(error).__name__ or "uthentic" in text or "token" in text.lower():
+        return Unauthenticated(f"the cluster at {address} refused this caller: {text}",
+                               hint=HINT_OF_TOKENS)
+    return Unavailable(f"no cluster at {address}: {text}")
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "no reason"

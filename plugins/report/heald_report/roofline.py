@@ -1,0 +1,64 @@
+"""The roofline of a run: the work of its calls, and the rates that this machine reaches.
+
+The work is that of the ops by their definitions. The rates are measured when the report is made: a copy by NumPy, and
+a product of matrices, where the faster of NumPy and this runtime counts. They bound calls on host memory alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from heald import Model
+    from heald.api import OpCost
+
+PRODUCT_SIDE = 512  # of the matrices that this runtime multiplies; 0.6 ms fit between the turns of a busy machine
+PRODUCTS = 100  # of which the fastest counts
+
+
+class Roofline(NamedTuple):
+    """`ceilings`: GFLOP/s and GB/s of the machine. `works`: the work of nodes by name."""
+
+    ceilings: Mapping[str, float]
+    works: Mapping[str, OpCost]
+
+
+def measure_roofline(model: Model, feeds: Mapping[str, Any]) -> Roofline:
+    """Measure the machine, and return it with the work of each node for these feeds. They are by tensor."""
+    from heald_tools.node_times import ceilings, op_costs
+
+    rates = ceilings()
+    rates["gflops"] = max(rates["gflops"], _product_rate())
+    prepared = model.session.prepare([*model.fetched.values()], tuple(feeds))
+    return Roofline(rates, op_costs(prepared.executable(tuple(value.shape for value in feeds.values()))))
+
+
+def _product_rate() -> float:
+    """Return the GFLOP/s of a product of two matrices by this runtime on the host; 0 where no kernel does it."""
+    import numpy as np
+    from heald import Session
+    from heald.api import Graph, Node, dtypes
+    from heald.errors import HealdError
+
+    side, f32 = PRODUCT_SIDE, dtypes.float32
+    graph = Graph([Node("a", "Placeholder", attrs={"dtype": f32}), Node("b", "MatMul", ["a", "a"], attrs={"T": f32})])
+    feeds, seconds = {"a": np.ones((side, side), np.float32)}, []
+    try:
+        with Session(graph, device="CPU:0") as session:
+            for _ in range(PRODUCTS):
+                started = perf_counter()
+                session.run("b", feeds)
+                seconds.append(perf_counter() - started)
+    except HealdError:
+        return 0.0
+    return float(2 * side**3 / min(seconds) / 1e9)
+
+
+def roofline_row(roofline: Roofline, devices: set[str]) -> dict[str, Any]:
+    """Return the rates as JSON's values, with the devices that they bound."""
+    from heald import default_host
+
+    on_host = [device for device in sorted(devices) if device == "host" or default_host().is_host_visible(device)]
+    return {**roofline.ceilings, "devices": on_host}
