@@ -24,7 +24,7 @@ X = TensorMetadata(dtypes.float32, (None, 2))
 NAMES = st.from_regex(r"[A-Za-z][\w./]{0,8}(:\d)?", fullmatch=True)
 SHAPES = st.lists(st.integers(0, 10**9), max_size=5).map(tuple)
 TYPES = st.sampled_from([None, "float32", "int32", "bool", "string", "bfloat16"])
-WITH_INPUT = {"run", "bench", "trace", "diff", "report", "explain", "compile"}
+WITH_INPUT = {"run", "bench", "trace", "diff", "report", "view", "explain", "compile"}
 
 
 ACTIONS = {"config": ("show", "trust", "untrust"), "tfg": ("print", "parse", "verify", "export", "diff")}
@@ -123,7 +123,7 @@ def test_each_command_takes_a_shape(command, saved, tmp_path, monkeypatch, name,
         assert "[3,2]" in done.out or "3,2" in done.out
 
 
-@pytest.mark.parametrize("name", ["run", "bench", "diff", "trace", "report", "explain", "compile"])
+@pytest.mark.parametrize("name", ["run", "bench", "diff", "trace", "report", "view", "explain", "compile"])
 @pytest.mark.parametrize(("text", "message"), [
     ("x:3,3", "[3,3]"), ("x:3,2:int32", "it cannot have type int32"), ("x:3,2:nothing", "nothing")])
 def test_each_command_refuses_a_shape_or_type_that_misfits(command, saved, tmp_path, monkeypatch, name, text, message):

@@ -1,6 +1,7 @@
 """Progress shows on a terminal only, only when work is long, and leaves nothing behind."""
 
 import io
+import sys
 import threading
 from functools import partial
 from types import SimpleNamespace
@@ -90,3 +91,22 @@ def test_work_for_a_time_shows_how_much_of_it_is_gone_and_left(terminal, monkeyp
 
 def test_work_for_no_time_is_done_as_often_as_it_must():
     assert list(progress.lasting(0.0, 3, "timing")) == [0, 1, 2]
+
+
+def test_a_bar_in_a_notebook_is_the_one_of_tqdm_auto(monkeypatch):
+    import tqdm.auto
+
+    made = []
+
+    def make_bar(values, **options):
+        made.append(options["desc"])
+        return values
+
+    _stderr(io.StringIO(), monkeypatch)
+    monkeypatch.setattr(tqdm.auto, "tqdm", make_bar)
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert list(progress.counted(3, "work")) == [0, 1, 2]
+    assert made == ["work"]
+    del shell.kernel  # a terminal's IPython
+    assert progress.counted(3, "work") == range(3)

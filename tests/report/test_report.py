@@ -219,9 +219,12 @@ def test_wrong_arguments_are_typed_errors(arguments, message, tmp_path, capsys, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_compiled_model_is_refused(tmp_path, capsys):
+def test_a_compiled_model_has_the_page_of_its_program_and_no_view(tmp_path, capsys):
     assert main(["compile", str(DIGITS), "-o", str(tmp_path / "d.bef"), "--input", "image:1,8,8,1"]) == 0
-    assert main(["report", str(tmp_path / "d.bef"), "-o", str(tmp_path / "d.html")]) == 1
+    assert main(["report", str(tmp_path / "d.bef"), "-o", str(tmp_path / "d.html")]) == 0
+    data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "d.html").read_text("utf-8"), re.DOTALL)[1])
+    assert {call[2] for function in data["functions"] for call in function["calls"]} <= {"CPU:0", "host"}
+    assert main(["view", str(tmp_path / "d.bef")]) == 1
     assert "needs a graph" in capsys.readouterr().err
 
 

@@ -42,7 +42,8 @@ PINNED = {
         "heald.runtime.program": {
             "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},
         "heald.runtime.service": {"HostContext", "convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
-        "heald.runtime.support": {"fault_place", "install", "kernel_errors", "lazy_exports"},
+        "heald.runtime.support": {
+            "fault_place", "install", "kernel_errors", "lazy_exports", "notebook_table", "tensor_picture"},
         "heald.runtime.values": {
             "COO", "DENSE", "SCALAR", "broadcast", "coo_of", "error_among", "fill_dense", "fits", "layout_of",
             "layouts", "of_numpy", "when_available"},
@@ -69,8 +70,9 @@ PINNED = {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},
         "heald.runtime.executor": {"Event"},
-        "heald.runtime.service": {"runtime"},
-        "heald.runtime.support": {"whole_file"},
+        "heald.runtime.program": {"Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
+        "heald.runtime.service": {"convert_feed", "runtime"},
+        "heald.runtime.support": {"tensor_picture", "whole_file"},
     },
     "plugins/saved_model/heald_saved_model": {
         "heald.graphs.compiler": {"inline", "with_successors_as_partners"},
@@ -90,9 +92,9 @@ PINNED = {
         "heald.graphs.session": {"find_inputs", "find_outputs"},
         "heald.runtime.contract": {"ArgDef", "AttrDef", "OpRegistry", "REQUIRED", "check_attributes"},
         "heald.runtime.executor": {"Event", "Executable"},
-        "heald.runtime.program": {"RUNTIME_CODES"},
+        "heald.runtime.program": {"COPY", "RUNTIME_CODES"},
         "heald.runtime.service": {"LoadedCompiledModel", "convert_feed", "model_place", "runtime"},
-        "heald.runtime.support": {"install", "mapped_file", "whole_file"},
+        "heald.runtime.support": {"file_path", "install", "mapped_file", "whole_file"},
         "heald.runtime.values": {"fits"},
     },
 }

@@ -214,6 +214,22 @@ class TensorHandle(Operators):
             return f"<TensorHandle {progress if error is None else f'error {type(error).__name__}: {error}'}, {text}>"
         return f"<TensorHandle value, {text}, {_text_of(state)}>"
 
+    def _repr_html_(self) -> str:
+        """The text of `repr`, with a picture where the value has come and is one."""
+        from html import escape
+
+        from heald.runtime.support import notebook_table, tensor_picture
+
+        text = f"<pre>{escape(repr(self))}</pre>"
+        state = self._current()
+        if not isinstance(state, Ready) or state.kind.layout != DENSE or not self.is_available:
+            return text
+        try:
+            png = tensor_picture.tensor_png(host_array(self))
+        except HealdError:  # the text states it
+            return text
+        return text if png is None else notebook_table.notebook_picture(png) + text
+
     def _current(self) -> State:
         """The state of this moment. A pending handle takes the state of its value once that is complete."""
         state = self._kind

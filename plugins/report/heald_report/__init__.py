@@ -7,6 +7,11 @@
     run_record  the trace of a run -> calls, times of nodes, bytes that are alive
     page        all of these -> HTML, with the rules by which the browser runs the page's own scripts alone
 
+A host program has a page of its own: `program_record` has its calls, registers, streams and order.
+
+heald view serves the same page on loopback: `inspection` answers questions about the loaded model, and `view_server`
+has the rules of who may ask.
+
 Python computes every coordinate. The scripts draw, zoom and link. No weight, input or path of the machine is in the
 page. Strings of a model reach the browser as JSON, and the document as text nodes, never as markup.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -19,37 +19,51 @@ from .comparison import ModelRun, comparison_rows
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
 from .pass_steps import PassStep, step_rows
 from .pictures import Gallery, Picture, memories_of
+from .program_record import program_record
 from .roofline import Roofline
 from .run_record import run_record
 
 if TYPE_CHECKING:
-    from heald import Model
+    from heald import HostProgram, Model
 
 SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "roofline.js", "timeline.js", "passes.js", "comparison.js",
            "main.js")
+LIVE_SCRIPTS = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1])  # of heald view
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
             0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def page_bytes(model: Model, title: str, trace: Any, passes: Sequence[PassStep] = (),
-               roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None) -> bytes:
+               roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
+               live: Mapping[str, Any] | None = None) -> bytes:
     """Return the page of a model.
 
     `trace`: of a run, or None without a run. `passes`: the steps of its passes. `comparison`: the model and another
-    one."""
+    one. `live`: for a page that asks its server, the inputs and devices of its forms."""
+    data = page_data(model, trace, passes, roofline, comparison) | ({} if live is None else {"live": live})
+    return _rendered("page.html", SCRIPTS if live is None else LIVE_SCRIPTS, data, title, connects=live is not None,
+                     signature=_signature(model), has_run=data["run"] is not None,
+                     has_roofline=bool(data["run"] and data["run"]["roofline"]),
+                     has_passes=bool(data["passes"]), has_comparison=comparison is not None)
+
+
+def program_page_bytes(program: HostProgram, title: str) -> bytes:
+    """Return the page of a host program."""
+    return _rendered("program.html", ("program.js",), program_record(program), title)
+
+
+def _rendered(template: str, script_names: Sequence[str], data: Any, title: str, *, connects: bool = False,
+              **fields: Any) -> bytes:
     from jinja2 import Environment, select_autoescape
 
-    style, scripts = _file("style.css"), [_file(name) for name in SCRIPTS]
+    style, scripts = _file("style.css"), [_file(name) for name in script_names]
     policy = (f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
-              "img-src data: blob:; base-uri 'none'; form-action 'none'")
+              "img-src data: blob:; base-uri 'none'; form-action 'none'"
+              + ("; connect-src 'self'" if connects else ""))
     environment = Environment(autoescape=select_autoescape(default=True, default_for_string=True))
-    template = environment.from_string(_file("page.html"))
-    data = page_data(model, trace, passes, roofline, comparison)
-    html = template.render(title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts),
-                           policy=policy, data=_markup(json_text(data)), signature=_signature(model),
-                           has_run=data["run"] is not None,
-                           has_roofline=bool(data["run"] and data["run"]["roofline"]),
-                           has_passes=bool(data["passes"]), has_comparison=comparison is not None)
+    html = environment.from_string(_file(template)).render(
+        title=shown_text(title), style=_markup(style), scripts=map(_markup, scripts), policy=policy,
+        data=_markup(json_text(data)), **fields)
     return html.encode("utf-8", "replace")
 
 

@@ -24,8 +24,10 @@ examples:
   heald report model.pb -o report.html --no-run                the graph and the placement alone
   heald report new.pb -o report.html --compare old.pb          with the differences of two models
   heald report model.pb -o report.html --device OPENCL:0 --compare-device CPU:0
-  heald report model.pb -o graph.svg                           the picture of the graph alone"""
+  heald report model.pb -o graph.svg                           the picture of the graph alone
+  heald report program.bef -o report.html                      a host program, step by step"""
 TRACED_RUNS = 3  # the page shows the fastest
+PROGRAMS = (".bef", ".mlir")
 SUFFIXES, PICTURE = (".html", ".htm"), ".svg"
 
 
@@ -49,7 +51,9 @@ def report(args: Namespace) -> int:
     from heald.runtime.support import whole_file
 
     suffix = _checked_suffix(args)
-    model = _load(args)
+    if Path(args.model).suffix.lower() in PROGRAMS:
+        return _report_program(args, suffix)
+    model = load_graph_model(args)
     content, note = _picture(model) if suffix == PICTURE else _page(args, model)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
@@ -79,7 +83,7 @@ def _page(args: Namespace, model: Model) -> tuple[bytes, str]:
     """Return the page, and a note about the parts that it lacks."""
     from .page import page_bytes
 
-    run = _run(args, model)
+    run = run_model(args, model)
     comparison = _run_other(args, run) if args.compare or args.compare_device else None
     roofline = _roofline(run)
     steps = _pass_steps(args, model)
@@ -88,7 +92,28 @@ def _page(args: Namespace, model: Model) -> tuple[bytes, str]:
         return page_bytes(model, run.title, run.trace, steps, roofline, comparison), "; ".join(notes)
 
 
-def _load(args: Namespace) -> Model:
+def _report_program(args: Namespace, suffix: str) -> int:
+    """Write the page of a host program, which has no graph."""
+    import heald
+    from heald.api.cli import byte_text
+    from heald.errors import InvalidArgument
+    from heald.runtime.support import whole_file
+
+    from .page import program_page_bytes
+
+    if suffix == PICTURE:
+        raise InvalidArgument(f"'{args.model}' is a host program, whose pictures are on a page",
+                              hint="--output report.html")
+    with ticking(f"loading {args.model}"):
+        program = heald.HostProgram.load(args.model, format=args.format, mmap=args.mmap)
+    content = program_page_bytes(program, args.title or Path(args.model).name)
+    whole_file.write_whole(Path(args.output), [content])
+    say(f"written: {args.output}, {byte_text(len(content))}")
+    return 0
+
+
+def load_graph_model(args: Namespace) -> Model:
+    """Return the model. Raises Unimplemented for a compiled model, which has no graph."""
     import heald
     from heald_tools.step import with_graph
 
@@ -117,7 +142,7 @@ def _pass_steps(args: Namespace, model: Model) -> list[PassStep]:
     return steps
 
 
-def _run(args: Namespace, model: Model) -> ModelRun:
+def run_model(args: Namespace, model: Model) -> ModelRun:
     """Run the model several times on made-up inputs, and return the fastest run.
 
     A model that does not run on them has no run, but the reason. With --input its error is raised."""
@@ -153,7 +178,7 @@ def _run_other(args: Namespace, run: ModelRun) -> tuple[ModelRun, ModelRun]:
                                            "device": args.compare_device or args.device})
     title, other_title = run_titles((Path(args.model).name, Path(other_args.model).name),
                                     (args.device, other_args.device))
-    run, other = run._replace(title=title), ModelRun(_load(other_args), other_title)
+    run, other = run._replace(title=title), ModelRun(load_graph_model(other_args), other_title)
     if run.feeds is None:
         return run, other
     try:

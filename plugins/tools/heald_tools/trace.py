@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from heald.api.cli import add_json, say, ticking
 
@@ -20,6 +20,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_step(parser)
     parser.add_argument("-o", "--output", metavar="FILE.json",
                         help="write the trace for Perfetto (ui.perfetto.dev) or chrome://tracing")
+    parser.add_argument("--perfetto", metavar="FILE.pftrace",
+                        help="write the trace as Perfetto's protobuf, smaller than JSON and with the reasons")
     parser.add_argument("--metadata", metavar="FILE.pb",
                         help="write TensorFlow's message RunMetadata, for TensorFlow's own tools")
     parser.add_argument("--all", action="store_true", help="a row for every call, not only the longest")
@@ -44,6 +46,8 @@ def trace(args: Namespace) -> int:
     assert metadata.trace is not None
     if args.output is not None:
         metadata.trace.dump(args.output, model.session.placement().reasons())
+    if args.perfetto is not None:
+        _dump_perfetto(args.perfetto, metadata.trace, model.session.placement().reasons())
     if args.metadata is not None:
         metadata.dump(args.metadata)
     events = [event for event, _ in metadata.trace.calls()]
@@ -56,6 +60,14 @@ def trace(args: Namespace) -> int:
         return 0
     _tell(args, events)
     return 0
+
+
+def _dump_perfetto(path: str, trace: Any, reasons: Mapping[str, str]) -> None:
+    from heald.runtime.support import file_path, whole_file
+
+    from .perfetto import perfetto_bytes
+
+    whole_file.write_whole(file_path.file_path(path), [perfetto_bytes(trace, reasons)])
 
 
 def _row(event: Event, begin: int) -> dict[str, object]:
@@ -80,5 +92,5 @@ def _tell(args: Namespace, events: Sequence[Event]) -> None:
           for row in shown], ("start", "ms", "node", "kernel", "device", "outputs"), cut=("node",))
     say(f"{len(events)} calls in {total:.3f} ms on {', '.join(sorted({event.device for event in events}))}"
         + ("" if len(shown) == len(rows) else f"; the {len(shown)} longest are shown: --all"))
-    written = [path for path in (args.output, args.metadata) if path is not None]
+    written = [path for path in (args.output, args.perfetto, args.metadata) if path is not None]
     say(f"written: {', '.join(written)}" if written else "--output trace.json writes a picture for ui.perfetto.dev")

@@ -6,7 +6,8 @@
 `passes`, `graphs`: The parts of `heald inspect` about passes, and about the graph that a step runs.
 `compiled`: reports on a compiled model.
 `model_files`, `model_rows`: The models below a folder, and the row of each.
-`coverage`: The nodes that kernels can run. `editing`: A model between two files. `graph_changes`: Differences as rows.
+`coverage`: The nodes that kernels can run. `placed_graph`: A graph with its placement.
+`editing`: A model between two files. `graph_changes`: Differences as rows.
 """
 
 from __future__ import annotations

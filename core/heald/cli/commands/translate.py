@@ -1,4 +1,7 @@
-"""heald translate: one graph or host program, another form. Programs are translated by heald-mlir."""
+"""heald translate: one graph or host program, another form. Programs are translated by heald-mlir.
+
+With --placed the file has the graph as heald places it, for viewers of graphs (`placed_graph`).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,11 @@ TFG = ".tfg"
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .tfg, .bef or .mlir")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("-o", "--output", metavar="OUT", help="the file to write")
+    target.add_argument("--placed", metavar="OUT.pb",
+                        help="write the graph of a model as it is placed: devices, kernels and reasons of nodes, for "
+                             "Netron and TensorBoard")
     add_plugin(parser)
     with suppress(NotFound):
         import heald
@@ -34,20 +41,39 @@ def add_arguments(parser: ArgumentParser) -> None:
 def translate(args: Namespace) -> int:
     from pathlib import Path
 
+    if args.placed is not None:
+        return _write_placed(args)
     if Path(args.source).suffix.lower() in PROGRAMS:
         import heald
 
         status: int = heald.mlir.translate(args)
         return status
-    from ..printing.table import byte_text, plural
-
     for path in (args.source, args.output):
         check_suffix(path)
     with ticking(f"translating {args.source}"):
         graph = _load(args.source)
         _dump(graph, args.output)
-    say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
+    _tell(graph, args.output)
     return 0
+
+
+def _write_placed(args: Namespace) -> int:
+    from .placed_graph import read_placed_graph
+
+    check_suffix(args.placed)
+    with ticking(f"placing {args.source}"):
+        graph = read_placed_graph(args.source)
+        _dump(graph, args.placed)
+    _tell(graph, args.placed)
+    return 0
+
+
+def _tell(graph: Graph, path: str) -> None:
+    from pathlib import Path
+
+    from ..printing.table import byte_text, plural
+
+    say(f"wrote {path}: {plural(len(graph), 'node')}, {byte_text(Path(path).stat().st_size)}")
 
 
 def _load(path: str) -> Graph:

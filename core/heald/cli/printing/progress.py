@@ -1,4 +1,7 @@
-"""Progress of work that takes longer than a second, on a terminal's stderr: nothing of it stays there."""
+"""Progress of work that takes longer than a second, on a terminal's stderr: nothing of it stays there.
+
+In a notebook a bar is a widget of the cell, where the notebook can show one (`tqdm.auto`).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from sys import modules as loaded_modules
 from time import monotonic
-from typing import TextIO
+from typing import Any, TextIO
 
 from ...errors import printable
 
@@ -41,26 +45,41 @@ def ticking(what: str) -> Iterator[None]:
 
 def counted(number: int, what: str) -> Iterable[int]:
     """range(number) with a bar."""
-    if not sys.stderr.isatty():
+    if not (sys.stderr.isatty() or is_in_notebook()):
         return range(number)
-    from tqdm import tqdm
-
-    return tqdm(range(number), desc=printable(what), delay=DELAY, leave=False)
+    bar: Iterable[int] = _bar_class()(range(number), desc=printable(what), delay=DELAY, leave=False)
+    return bar
 
 
 def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
     """Yield 0, 1, ... for a time, and at least a number of them, with a bar of the time gone and left."""
-    from tqdm import tqdm
-
     start = monotonic()
-    with tqdm(total=1.0, desc=printable(what), delay=DELAY, leave=False, disable=None, file=sys.stderr,
-              bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}") as bar:
+    with _bar_class()(total=1.0, desc=printable(what), delay=DELAY, leave=False,
+                      disable=False if is_in_notebook() else None, file=sys.stderr,
+                      bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}") as bar:
         for number in count():
             done = min(1.0, number / least, (monotonic() - start) / seconds if seconds > 0 else 1.0)
             bar.update(done - bar.n)
             if done == 1.0:
                 return
             yield number
+
+
+def is_in_notebook() -> bool:
+    """True in a kernel of a notebook. IPython is loaded there."""
+    shell = getattr(loaded_modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _bar_class() -> Any:
+    """Return tqdm's class for a terminal, or the one for notebooks: its import takes longer."""
+    if is_in_notebook():
+        from tqdm.auto import tqdm as auto_tqdm
+
+        return auto_tqdm
+    from tqdm import tqdm
+
+    return tqdm
 
 
 def _tick(what: str, done: threading.Event, stream: TextIO) -> None:

@@ -131,6 +131,20 @@ class Trace:
                 yield whole_event, [producers[register] for register in registers if register in producers]
             producers.update(((event.function, register), event) for register in event.call.gives)
 
+    def _repr_html_(self) -> str:
+        """The longest calls as a table. A notebook calls this, and waits for the work on devices."""
+        from ..support.notebook_table import notebook_table
+
+        calls = [event for event, _ in self.calls()]
+        begin = min((event.span[0] for event in calls), default=0)
+        total = max((event.span[1] for event in calls), default=0) - begin
+        rows = [{"start": f"{(event.span[0] - begin) / 1e6:.3f}", "ms": f"{event.ns / 1e6:.3f}",
+                 "node": event.call.node, "kernel": event.call.code, "device": event.device,
+                 "results": ", ".join(str(meta) for meta in event.outputs if meta is not None)}
+                for event in sorted(calls, key=lambda event: -event.ns)]
+        title = f"Trace of {len(rows)} calls in {total / 1e6:.3f} ms, the longest first"
+        return notebook_table(title, rows, ("start", "ms", "node", "kernel", "device", "results"), "device")
+
     def to_chrome(self, reasons: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
         """Return the trace in Chrome's trace event format. Times are microseconds. `reasons`: by node, as
         `Placement.reasons` returns them.

@@ -22,7 +22,9 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
     from .compiled_model import CompiledModel as CompiledModel
+    from .execution_order import in_execution_order as in_execution_order
     from .groups import GroupOutcome as GroupOutcome
+    from .host_program import COPY as COPY
     from .host_program import GROUP as GROUP
     from .host_program import HOST as HOST
     from .host_program import RUNTIME_CODES as RUNTIME_CODES
@@ -46,9 +48,10 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".bef.encode": ("ELEMENT_TYPES",),
         ".compiled_model": ("CompiledModel",),
+        ".execution_order": ("in_execution_order",),
         ".groups": ("GroupOutcome",),
         ".host_program": (
-            "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
+            "COPY", "Call", "GROUP", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType",
             "native_function"),
         ".infer": ("infer_outputs",),
         ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),

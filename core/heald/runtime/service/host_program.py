@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..linker.checked_program import CheckedFunctions
 from ..linker.host_binding import check_argument
 from ..linker.link import LinkedFunction
 from ..program.execution_order import in_execution_order
-from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
+from ..program.host_program import Call, ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import verify
 from ..support.file_path import file_path
 from ..values.async_value import AsyncValue
@@ -91,6 +91,21 @@ class HostProgram:
         feeds = [_argument(*typed_argument, request.host.memory) for typed_argument in typed_arguments]
         return request.execute(linked.executable, feeds, options)
 
+    def _repr_html_(self) -> str:
+        from ..support.notebook_table import notebook_table
+
+        signatures = [{"function": name, "arguments": ", ".join(_argument_texts(function)),
+                       "results": ", ".join(str(function.register_types[r]) for r in function.results),
+                       "calls": str(len(function.kernels))} for name, function in self.functions.items()]
+        calls = [{"function": name, "call": str(number), "kernel": call.code, "node": call.node,
+                  "device": _stream_name(call, self.requires), "arguments": _register_texts(call.args),
+                  "results": _register_texts(call.gives)}
+                 for name, function in self.functions.items() for number, call in enumerate(function.kernels)]
+        title = f"HostProgram of {len(signatures)} functions and {len(calls)} calls"
+        return (notebook_table(title, signatures, ("function", "arguments", "results", "calls"))
+                + notebook_table("Calls", calls, (
+                    "function", "call", "kernel", "device", "arguments", "results", "node"), "device"))
+
     def _linked_functions(self, host: Host) -> dict[str, Callee]:
         """Return the functions by name, each linked on first call, once per host. Every call is checked first.
 
@@ -108,6 +123,19 @@ class HostProgram:
             host.linked[key] = linked
             weakref.finalize(self, _forget, weakref.ref(host), key).atexit = False
         return host.linked[key]  # type: ignore[no-any-return]
+
+
+def _argument_texts(function: ProgramFunction) -> list[str]:
+    return [f"{name} {kind}" for name, kind in zip(function.arg_names, function.arg_types, strict=True)]
+
+
+def _register_texts(registers: Sequence[int]) -> str:
+    return ", ".join(f"%{register}" for register in registers)
+
+
+def _stream_name(call: Call, devices: Sequence[str]) -> str:
+    """Return the device of a call's stream, "host" for a call of the host."""
+    return devices[call.stream] if 0 <= call.stream < len(devices) else "host"
 
 
 def _forget(of: weakref.ref[Host], key: int) -> None:

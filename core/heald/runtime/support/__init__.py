@@ -16,7 +16,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
 `file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
 `file_kinds`: The table of files that are no model, each with its way out.
-`notebook_table`: Tables of HTML for notebooks.
+`notebook_table`, `tensor_picture`: Tables of HTML for notebooks; tensors as PNG files.
 `archive`: Archives of strangers, unpacked within bounds.
 `input_file`: The errors of files that are read. `lazy_exports`: Names that a package imports when they are first used.
 `whole_file`, `disk`: Files and folders that appear once they are complete, and survive kills and power cuts; the calls
@@ -34,4 +34,6 @@ if TYPE_CHECKING:
     from . import kernel_errors as kernel_errors
     from . import lazy_exports as lazy_exports
     from . import mapped_file as mapped_file
+    from . import notebook_table as notebook_table
+    from . import tensor_picture as tensor_picture
     from . import whole_file as whole_file

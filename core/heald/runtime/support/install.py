@@ -70,7 +70,7 @@ DISTRIBUTIONS = {
     "heald-onednn": OwnDistribution("plugins/onednn", (CORE, "heald-tf-ops"), "onednn"),
     "heald-ray": OwnDistribution("plugins/ray", (CORE, "heald-tools"), "ray", extras=MappingProxyType({
         "data": (), "serve": ("heald-serve",)})),
-    "heald-report": OwnDistribution("plugins/report", (CORE, "heald-tools"), "report", ("report",)),
+    "heald-report": OwnDistribution("plugins/report", (CORE, "heald-tools"), "report", ("report", "view")),
     "heald-saved-model": OwnDistribution("plugins/saved_model", plugin="saved_model"),
     "heald-serve": OwnDistribution("plugins/serve", plugin="serve", commands=("serve",)),
     "heald-sim": OwnDistribution("plugins/sim", (CORE, "heald-cpu"), "sim"),

@@ -1,7 +1,11 @@
-"""Tables for notebooks: HTML that `_repr_html_` returns. Every cell is escaped, and long tables are cut."""
+"""Tables and pictures for notebooks: HTML that `_repr_html_` returns.
+
+Every cell is escaped, and long tables are cut.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import islice
@@ -28,6 +32,12 @@ def notebook_table(title: str, rows: Sequence[Mapping[str, str]], columns: Seque
         lines.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>and {len(rows) - MOST_ROWS} more rows</p>" if len(rows) > MOST_ROWS else ""
     return f"<p><b>{escape(_shown_text(title))}</b></p><table>{''.join(lines)}</table>{more}"
+
+
+def notebook_picture(png: bytes) -> str:
+    """Return a picture in the page itself, enlarged without a blur."""
+    return ('<img alt="the tensor as a picture" style="image-rendering:pixelated;min-width:8rem" '
+            f'src="data:image/png;base64,{b64encode(png).decode()}">')
 
 
 def _cell(text: str, hue: int | None) -> str:

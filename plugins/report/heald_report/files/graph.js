@@ -201,6 +201,7 @@
       ["results", sums.bytes ? byteText(sums.bytes) : ""]]),
     ...(data.calls[node] || []).map((root) => make("p", {}, make("button", { onclick: () => report.showPicture(root) },
       `Open ${pictures[root].fn}`))),
+    ...(report.live ? report.live(node) : []),
     ...callList(node), ...linkList("Inputs", nodes.inputs[node]), ...linkList("Consumers", consumers[node]));
   };
   const copyList = (index) => {
