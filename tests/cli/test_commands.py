@@ -97,8 +97,7 @@ def test_functions_of_a_command_are_imported_when_it_is_chosen(command, plugin, 
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"body": "1 / 0"}, "error: ZeroDivisionError: division by zero\n  hint: this is a fault of plugin greeting_bad: "
-                        "please report it to its authors\n"),
+    ({"body": "1 / 0"}, "error: ZeroDivisionError: division by zero, raised at "),
     ({"body": "return None"}, "error: command 'greet' of plugin greeting_bad returned None, not a status\n"
                               "  hint: return 0 when"),
     ({"run": "'greeting_absent:run'"}, "error: command 'greet' of plugin greeting_bad raised ModuleNotFoundError: "),
@@ -112,6 +111,15 @@ def test_a_fault_of_a_command_is_told_with_its_plugin(command, plugin, arguments
     done = command("greet", "--plugin", plugin("greeting_bad", **arguments))
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith(message)
+
+
+@pytest.mark.parametrize("body", ["1 / 0", "len(3)", "import json; json.loads('{')"],
+                         ids=["own", "own call", "library"])
+def test_a_fault_of_a_command_has_the_line_of_the_plugins_own_code(command, plugin, body):
+    file = plugin("greeting_bad", body=body)
+    done = command("greet", "--plugin", file)
+    line = next(n for n, text in enumerate(Path(file).read_text().splitlines(), 1) if body in text)
+    assert f", raised at {file}:{line}\n  hint: this is a fault of plugin greeting_bad: " in done.err
 
 
 def test_two_plugins_with_a_command_of_one_name_are_a_conflict_and_neither_runs(command, plugin):

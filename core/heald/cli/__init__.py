@@ -19,6 +19,7 @@ from .. import __version__
 
 if TYPE_CHECKING:
     from ..errors import HealdError
+    from ..runtime.contract.command import Command
 
 OK, ERROR, USAGE = 0, 1, 2
 INTERRUPTED, UNREAD = 130, 141  # as shells report SIGINT and SIGPIPE
@@ -145,7 +146,7 @@ def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugin
         raise
     except Exception as error:  # noqa: BLE001 - the boundary
         _drop_after(error)
-        tell_error(_typed_error(error, None if command is None else command.plugin))
+        tell_error(_typed_error(error, command))
     return ERROR
 
 
@@ -168,16 +169,26 @@ def _missing(parser: ArgumentParser, name: str) -> int:
     return USAGE
 
 
-def _typed_error(error: Exception, plugin: str | None = None) -> HealdError:
+def _typed_error(error: Exception, command: Command | None = None) -> HealdError:
     """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
-    from ..errors import HealdError, Internal, PluginError, describe_exception, typed_error
+    from ..errors import HealdError, Internal, typed_error
     from ..runtime.contract.command import CORE
 
     if isinstance(error, HealdError):
         return error
     fault = typed_error(error)
-    if isinstance(fault, Internal) and plugin not in (None, CORE):
-        fault = PluginError(describe_exception(error), plugin=plugin,
-                            hint=f"this is a fault of plugin {plugin}: please report it to its authors")
+    if isinstance(fault, Internal) and command is not None and command.plugin != CORE:
+        fault = _fault_of_plugin(error, command)
     fault.__cause__ = error
     return fault
+
+
+def _fault_of_plugin(error: Exception, command: Command) -> HealdError:
+    """The fault of a plugin's command, with the innermost line of the plugin's own code."""
+    from ..errors import PluginError, describe_exception
+    from ..runtime.support.fault_place import with_place
+
+    run = command.run
+    module = run.partition(":")[0] if isinstance(run, str) else run.__module__
+    return PluginError(with_place(describe_exception(error), error, module), plugin=command.plugin,
+                       hint=f"this is a fault of plugin {command.plugin}: please report it to its authors")
