@@ -178,10 +178,85 @@ def test_a_loader_that_raises_is_named(scale: Path, method: str) -> None:
         assert caught.value.__cause__ is error
     with pytest.raises(DataLoss, match="^half a file$"):
         open_with_loaders(scale, x=loader(**{method: raising(DataLoss("half a file"))}))
-    with pytest.raises(NotFound, match="gone: No such file"):
+    with pytest.raises(NotFound, match="gone: loader 'x' .*: .* of '.*' raised FileNotFoundError: No such file"):
         open_with_loaders(scale, x=loader(**{method: raising(FileNotFoundError(2, "No such file", "gone"))}))
     with pytest.raises(ResourceExhausted):
         open_with_loaders(scale, x=loader(**{method: raising(MemoryError())}))
+    with pytest.raises(NotFound, match="^[^:]*: No such file$"):
+        open_with_loaders(scale, x=loader(**{method: raising(FileNotFoundError(2, "No such file", str(scale)))}))
+
+
+class RaisingLoader:
+    """A loader whose own code raises, so that its error has the line below."""
+
+    def recognise(self, path: Path, head: bytes) -> bool:
+        return bool(1 / len(head[:0]))
+
+    def open(self, path: Path, options: LoadOptions) -> None:
+        raise AssertionError
+
+
+def test_a_loaders_fault_has_the_line_of_its_own_code(scale: Path) -> None:
+    with pytest.raises(PluginError, match=rf"raised ZeroDivisionError: .*, raised at {re.escape(__file__)}:\d+$"):
+        open_with_loaders(scale, x=RaisingLoader())
+
+
+def test_a_loader_that_ignores_the_requested_signature_is_named(scale: Path) -> None:
+    table = registries(x=loader(open=lambda path, options: SimpleNamespace(
+        describe=lambda: Description("x", signature="a"), graph=lambda: None, signatures={})))
+    file = open_file(scale, LoadOptions(table.ops, "b"), table)
+    with pytest.raises(PluginError, match="loader 'x' of plugin tests was asked for the signature 'b' of '.*' and d"):
+        file.chosen_signature()
+    table = registries(x=loader(open=lambda path, options: SimpleNamespace(
+        describe=lambda: Description("x"), graph=lambda: None, signatures={})))
+    with pytest.raises(PluginError, match="and describes none"):
+        open_file(scale, LoadOptions(table.ops, "b"), table).chosen_signature()
+
+
+def signature_behind_placeholders() -> SimpleNamespace:
+    """A source whose signature feeds a tensor that is no placeholder, behind two that are."""
+    model = graph(placeholder("p", (None,)), placeholder("q", (None,)), node("both", "AddV2", "p", "q"),
+                  node("y", "Neg", "both"), node("z", "Abs", "both"))
+    declared = TensorMetadata(named("float32"), (None,))
+    signature = SignatureDef("s", {"a": TensorInfo("both:0", declared)}, {"b": TensorInfo("y:0", declared)})
+    return SimpleNamespace(describe=lambda: Description("x", signatures={"s": signature}, signature="s"),
+                           graph=lambda: model, signatures={"s": signature}, initial_state=tuple)
+
+
+def register_source(monkeypatch: pytest.MonkeyPatch, source: SimpleNamespace) -> None:
+    entry = LoaderEntry("own", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
+    monkeypatch.setitem(heald.default_host().registries.loaders, "own", entry)
+
+
+def test_other_outputs_keep_the_inputs_of_the_signature(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_source(monkeypatch, signature_behind_placeholders())
+    model = heald.load(scale, format="own", outputs=["z"])
+    assert list(model.inputs) == ["a"]
+    assert model(a=np.float32([-1, 2])).tolist() == [1, 2]
+    assert list(heald.load(scale, format="own", outputs=["p"]).inputs) == ["p"]
+
+
+def test_explain_cuts_the_graph_at_the_inputs_of_the_signature(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register_source(monkeypatch, signature_behind_placeholders())
+    assert main(["explain", str(scale), "--format", "own"]) == 0
+    assert "not linked, since shapes are open: a float32[?]; give them: --input a:1\n" in capsys.readouterr().out
+    assert main(["explain", str(scale), "--format", "own", "--input", "a:5"]) == 0
+    assert "not linked" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["explain"], ["ops", "--missing"], ["run"]])
+def test_a_misspelt_input_in_a_loaders_graph_is_told_with_the_near_name(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    model = graph(placeholder("number", (2,)), node("y", "Neg", "numbr"))
+    register_source(monkeypatch, SimpleNamespace(describe=lambda: Description("x"), graph=lambda: model, signatures={},
+                                                 initial_state=tuple))
+    assert main([*command, str(scale), "--format", "own"]) == 1
+    told = capsys.readouterr().err
+    assert "input 'numbr' does not exist" in told
+    assert "did you mean 'number'?" in told
 
 
 def test_a_source_that_breaks_its_contract_is_named(scale: Path) -> None:

@@ -101,7 +101,7 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
 
     Raises NotFound, DataLoss, and InvalidArgument for a file without signatures with --signature or --tags.
     """
-    from ...graphs.session.graph_reader import read_graph
+    from ...graphs.session.graph_reader import read_verified_graph
     from ...runtime.contract.loader import LoadOptions
     from ...runtime.service.loading import open_file
     from ...runtime.service.runtime import runtime
@@ -113,4 +113,5 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
                               weights=weights)
         opened = open_file(file_path(args.model), options, registries, args.format)
         signature, description = opened.chosen_signature(), opened.description
-        return Opened(read_graph(opened), description.form, signature, description.signatures, opened.initial_state())
+        graph = read_verified_graph(opened)
+        return Opened(graph, description.form, signature, description.signatures, opened.initial_state())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...runtime.program.compiled_model import CompiledModel
     from ...runtime.program.groups import GroupOutcome
     from ...runtime.program.host_program import ProgramDef
+    from ...runtime.values.tensor import TensorMetadata
     from .arguments import Opened
     from .inputs import InputText
 
@@ -133,12 +134,11 @@ def _link(
     """Link the step for these inputs, so that kernels which decline are known. Without the shapes of all inputs the
     step is only lowered."""
     from ...errors import HealdError
-    from ...graphs.session.model import find_inputs
     from ..printing.table import plural
 
     given_shapes = _given_shapes(session, outputs, input_texts, opened)
     shapes = {name: shape.dims for name, shape in given_shapes.items()}
-    feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
+    feeds = tuple(dict.fromkeys((*_needed_inputs(session, outputs, opened), *shapes)))
     try:
         prepared = session.prepare(outputs, feeds)
     except HealdError as error:
@@ -149,14 +149,12 @@ def _link(
         return ExplainedStep(f"not linked{where}: {error.message}")
     did, changed_by = _passes(session.graphs_by_pass(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
+    metas |= _declared_metas(opened, metas)
+    names = {} if opened.signature is None else {opened.tensor(name): name for name in opened.signature.inputs}
     fed_shapes = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in fed_shapes.items() if shape is None]
     if unknown:
-        named = ", ".join(f"{name} {metas[name]}" for name in unknown)
-        import shlex
-
-        example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
-        note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}:{example}"
+        note = _open_shapes_note({names.get(name, name): metas[name] for name in unknown})
         claims = _claims(prepared.program)
         did += [f"compiler {group.partition('.')[0]} claims {plural(count, 'node')} as {group.partition('.')[2]}"
                 for group, count in Counter(claims.values()).items()]
@@ -169,6 +167,33 @@ def _link(
     outcomes = [outcome for linked in executable.with_callees() for outcome in linked.groups]
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions, *map(str, outcomes)], changed_by,
                          _groups_by_node(outcomes))
+
+
+def _needed_inputs(session: Session, outputs: Sequence[str], opened: Opened) -> tuple[str, ...]:
+    """Return the inputs of the signature that the outputs need, and the placeholders that no such input hides."""
+    from ...graphs.session.model import declared_inputs, find_inputs
+
+    declared = [] if opened.signature is None else [opened.tensor(name) for name in opened.signature.inputs]
+    needed = declared_inputs(session, outputs, declared)
+    return (*needed, *find_inputs(session, outputs, needed))
+
+
+def _open_shapes_note(metas: Mapping[str, TensorMetadata]) -> str:
+    """Return the reason why a step was not linked: the inputs whose shapes are open, and an example for the first."""
+    import shlex
+
+    name, meta = next(iter(metas.items()))
+    example = ",".join(str(dim or 1) for dim in meta.shape or (None,))
+    return (f"not linked, since shapes are open: {', '.join(f'{name} {meta}' for name, meta in metas.items())}; "
+            f"give them: --input {shlex.quote(name)}:{example}")
+
+
+def _declared_metas(opened: Opened, metas: Mapping[str, TensorMetadata]) -> dict[str, TensorMetadata]:
+    """Return the metadata of the signature's inputs by tensor, where the graph knows less of the shape."""
+    if opened.signature is None:
+        return {}
+    declared = {opened.tensor(name): info.meta for name, info in opened.signature.inputs.items()}
+    return {name: meta for name, meta in declared.items() if name in metas and metas[name].rank is None}
 
 
 def _claims(program: ProgramDef) -> dict[str, str]:

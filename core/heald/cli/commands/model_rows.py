@@ -109,13 +109,13 @@ def _lacking_plugins(model: CompiledModel | None) -> dict[str, str]:
 
 
 def _graph_row(opened: OpenedFile) -> dict[str, Any]:
-    from ...graphs.session.graph_reader import read_graph
+    from ...graphs.session.graph_reader import read_verified_graph
     from .coverage import dependencies, reachable_nodes, rewritten_graph, sinks, unrunnable_nodes
     from .inspect import declared_rows, inferred_rows
 
     host = runtime().host
     description, signature = opened.description, opened.chosen_signature()
-    whole = read_graph(opened)
+    whole = read_verified_graph(opened)
     view = Opened(whole, description.form, signature, description.signatures, ())
     needed = view.needed
     runnable, nodes = rewritten_graph(needed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ...errors import HealdError
-from ...runtime.contract.structural import ITERATORS, MAKE_ITERATOR, MUST_FEED, NO_KERNEL
+from ...runtime.contract.structural import ITERATORS, MAKE_ITERATOR, MUST_FEED, NO_KERNEL, PLACEHOLDERS
 from ...runtime.host.host import Host
 from ..graph.node import Node
 from .names import HANDLE_TYPES
@@ -19,17 +19,20 @@ from .resolve import Resolved
 Entries = Mapping[str, Resolved | HealdError]
 
 
-def needed_feeds(nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[str], host: Host) -> list[str]:
+def needed_feeds(
+    nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[str], host: Host, fed: Iterable[str] = (),
+) -> list[str]:
     """Return the tensors to feed for these outputs, by name, in the graph's order.
 
     An output is a node's name, or a tensor's. `entries` has the nodes resolved; a node that could not be resolved has
-    dependencies, too.
+    dependencies, too. `fed`: tensors that the user feeds anyway. They hide their dependencies, and are not returned.
     """
-    names = [*outputs]
-    needed = _needed_nodes(nodes, names, ())
+    fed_tensors = {_tensor(name) for name in fed}
+    names = [name for name in outputs if _tensor(name) not in fed_tensors]
+    needed = _needed_nodes(nodes, names, (), fed_tensors)
     values = _values_of_iterators(entries, needed, host)
     if values:
-        needed = _needed_nodes(nodes, names, {node for node, _ in values})
+        needed = _needed_nodes(nodes, names, {node for node, _ in values}, fed_tensors)
         used = {tensor for name in needed for tensor in _resolved_inputs(entries, name)} | {*map(_tensor, names)}
         values = {tensor for tensor in values if tensor in used and tensor[0] in needed}
     feeds: list[str] = []
@@ -41,8 +44,12 @@ def needed_feeds(nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[
     return feeds
 
 
-def _needed_nodes(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Collection[str]) -> set[str]:
-    """Return the nodes that these outputs depend on, by data or control, without the dependencies of `ends`."""
+def _needed_nodes(
+    nodes: Mapping[str, Node], outputs: Iterable[str], ends: Collection[str], fed: Collection[Tensor],
+) -> set[str]:
+    """Return the nodes that these outputs depend on, by data or control, without the dependencies of `ends` and of fed
+    tensors. A fed placeholder does not run, so that a control edge from it needs nothing."""
+    fed_placeholders = {name for name, _ in fed if name in nodes and nodes[name].op in PLACEHOLDERS}
     needed: set[str] = set()
     stack = [name.partition(":")[0] for name in outputs]
     while stack:
@@ -51,8 +58,8 @@ def _needed_nodes(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Colle
             continue
         needed.add(name)
         if name not in ends:
-            stack += [i.node for i in nodes[name].inputs]
-            stack += nodes[name].controls
+            stack += [i.node for i in nodes[name].inputs if (i.node, i.index) not in fed]
+            stack += [control for control in nodes[name].controls if control not in fed_placeholders]
     return needed
 
 

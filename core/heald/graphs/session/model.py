@@ -26,6 +26,7 @@ from ..compiler.needed_feeds import needed_feeds
 from ..compiler.resolve import Resolved
 from ..graph.graph import Graph
 from ..graph.rewriting import pruned
+from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
 from .graph_reader import read_graph
 from .session import Session
@@ -238,8 +239,11 @@ def _tensors(
         fetched = {name: fetched.get(name, name) for name in outputs}
     if inputs is not None:
         return {name: fed.get(name, name) for name in inputs}, fetched
-    names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
-    return {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}, fetched
+    tensors = tuple(fetched.values())
+    needed = declared_inputs(session, tensors, tuple(fed.values()))
+    names = {tensor: name for name, tensor in fed.items()}
+    return ({names[tensor]: tensor for tensor in needed}
+            | {node: node for node in find_inputs(session, tensors, needed)}), fetched
 
 
 def _tensor_infos(
@@ -283,7 +287,13 @@ def find_outputs(session: Session) -> tuple[str, ...]:
     return tuple(outputs)
 
 
-def find_inputs(session: Session, outputs: Sequence[str]) -> tuple[str, ...]:
+def declared_inputs(session: Session, outputs: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a signature's inputs that these outputs depend on."""
+    needed = ancestors(session.graph.nodes, [name.partition(":")[0] for name in outputs])
+    return tuple(tensor for tensor in inputs if tensor.partition(":")[0] in needed)
+
+
+def find_inputs(session: Session, outputs: Sequence[str], fed: Sequence[str] = ()) -> tuple[str, ...]:
     """The tensors that must be fed for these outputs, in the graph's order: placeholders, and elements of iterators
-    that cannot run."""
-    return tuple(needed_feeds(session.graph.nodes, session.nodes, outputs, session.host))
+    that cannot run. `fed`: tensors that are fed anyway, which hide their dependencies and are not returned."""
+    return tuple(needed_feeds(session.graph.nodes, session.nodes, outputs, session.host, fed))

@@ -20,6 +20,7 @@ from ...errors import (
     PluginError,
     describe_exception,
     did_you_mean,
+    is_lack_of_memory,
     typed_error,
 )
 from ..contract.host_kernel import CORE_PLUGIN
@@ -38,6 +39,7 @@ from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
 from ..program.host_program import ProgramDef
 from ..support import file_kinds, mapped_file
+from ..support.fault_place import with_place
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
 from ..support.records import record
@@ -57,12 +59,14 @@ class OpenedFile:
     """A file and its Source. Every method raises PluginError for an exception of the loader's own code.
 
     `unpacked`: the folder of the archive that the file is in. Initializers keep it, since they read the file later.
+    `requested`: the signature that the caller names, or None.
     """
 
     file: Path
     entry: LoaderEntry
     source: Source
     unpacked: Unpacked | None = None
+    requested: str | None = None
 
     @cached_property
     def description(self) -> Description:
@@ -112,6 +116,10 @@ class OpenedFile:
         name = self.description.signature
         if name is None and not self.description.signatures and hasattr(self.source, "graph"):
             name = next(iter(self.signatures)) if len(self.signatures) == 1 else None
+        if self.requested not in (None, name):
+            raise PluginError(f"{self.entry} was asked for the signature '{self.requested}' of '{self.file}' and "
+                              + ("describes none" if name is None else f"describes '{name}'"),
+                              plugin=self.entry.plugin, hint="a loader without such a signature raises NotFound")
         if name is None:
             return None
         signature = self.signatures.get(name)
@@ -161,7 +169,7 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
     with _loader_code(entry, "open", located.path):
         source = loader.open(located.path, options)
     _check_source(source, entry, located.path)
-    return OpenedFile(located.path, entry, source, located.unpacked)
+    return OpenedFile(located.path, entry, source, located.unpacked, options.signature)
 
 
 def _check_source(source: object, entry: LoaderEntry, path: Path) -> None:
@@ -284,14 +292,39 @@ def _load_entry(entry: LoaderEntry, path: Path) -> Loader:
 
 @contextmanager
 def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
-    """Errors of heald pass; an OSError becomes a typed error, any other exception of a plugin a PluginError."""
+    """Errors of heald pass. An exception of a plugin's becomes a PluginError with its place, and an OSError a typed
+    error that names the loader."""
     try:
         yield
     except HealdError:
         raise
     except (Exception, SystemExit) as error:
         typed: HealdError = Internal("") if isinstance(error, SystemExit) else typed_error(error)
-        if isinstance(typed, Internal) and entry.plugin != CORE_PLUGIN:
-            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}",
-                                plugin=entry.plugin)
+        if entry.plugin != CORE_PLUGIN:
+            typed = _fault_of_loader(entry, method, path, error, typed)
         raise typed from error
+
+
+def _fault_of_loader(
+    entry: LoaderEntry, method: str, path: Path, error: BaseException, typed: HealdError,
+) -> HealdError:
+    """Return the error with the loader's name, and the place of the fault in the loader's own code."""
+    what = f"{entry}: {method} of '{path}' raised "
+    if isinstance(typed, Internal):
+        text = what + " ".join(describe_exception(error).split())
+        return PluginError(with_place(text, error, _module_of(entry)), plugin=entry.plugin)
+    if isinstance(error, OSError) and not is_lack_of_memory(error) and not _is_within(error.filename, path):
+        text = f"{what}{type(error).__name__}: {typed.message}"
+        return type(typed)(with_place(text, error, _module_of(entry)), plugin=entry.plugin, location=typed.location,
+                           hint=typed.hint)
+    return typed
+
+
+def _is_within(file: object, path: Path) -> bool:
+    """True for the path of the model, and for a file in its folder. The user's own files need no loader's name."""
+    return isinstance(file, str | Path) and Path(file).is_relative_to(path)
+
+
+def _module_of(entry: LoaderEntry) -> str:
+    loader = entry.loader
+    return loader.partition(":")[0] if isinstance(loader, str) else type(loader).__module__
