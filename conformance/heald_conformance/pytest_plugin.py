@@ -48,6 +48,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--conformance-quick", action="store_true", help="fewer and smaller cases")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Raises UsageError for a file that is not there: every case of it would fail."""
+    lost = [path for path in config.getoption("heald_loader") if not Path(path).exists()]
+    if lost:
+        raise pytest.UsageError(f"--loader: no such file: {', '.join(lost)}")
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if file_path.parent == HOOK_FOLDER and _names_of(parent.config, file_path.stem):
         return Level.from_parent(parent, path=file_path)

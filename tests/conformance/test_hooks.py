@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -181,3 +182,10 @@ def test_our_own_plugins_pass(tmp_path, options):
     report = Report(tmp_path, *options, *plugins)
     assert report.status == 0, report.output[-3000:]
     assert set(report.passed) == {name.rpartition("host.")[2] for name in options[1::2]}
+
+
+def test_a_lost_file_of_a_loader_is_one_usage_error(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "--pyargs",
+                           "heald_conformance", "--loader", "gone.json"], cwd=tmp_path, capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr.strip()) == (4, "ERROR: --loader: no such file: gone.json")
