@@ -1,4 +1,4 @@
-"""A command of a third party: `heald count MODEL` prints how often each op is in a graph.
+"""A command of a third party: `heald count MODEL` prints how often each op is in a model of any format.
 
     HEALD_PLUGINS__LOAD=examples/count_command.py heald count model.pb
 """
@@ -9,9 +9,9 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 
 from heald.api import CommandRegistrar, hookimpl
-from heald.api.cli import say
+from heald.api.cli import add_model, open_graph, say
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 
 
 @hookimpl
@@ -20,12 +20,10 @@ def heald_commands(registry: CommandRegistrar) -> None:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("model", help="a frozen graph, as .pb or .pbtxt")
+    add_model(parser)
 
 
 def count_ops(args: Namespace) -> int:
-    import heald
-
-    for op, count in sorted(Counter(node.op for node in heald.graphdef.load(args.model)).items()):
+    for op, count in sorted(Counter(node.op for node in open_graph(args, weights=False).graph).items()):
         say(f"{count:6} {op}")
     return 0

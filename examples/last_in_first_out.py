@@ -17,7 +17,7 @@ from time import monotonic
 
 from heald.api import AsyncValue, ConcurrentWorkQueue, FactoryRegistrar, WorkQueueConfig, errors, hookimpl
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 
 Task = Callable[[], object]
 SLICE = 0.5  # seconds of a wait, where a Ctrl-C does not end it

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from heald.api import AllocatorStats, FactoryRegistrar, HostAllocator, errors, hookimpl
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 
 
 @hookimpl

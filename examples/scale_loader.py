@@ -23,7 +23,7 @@ from heald.api import (
     hookimpl,
 )
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 FLOAT = dtypes.float32
 VECTOR = TensorMetadata(FLOAT, (None,))
 FIRST_WORD = b"scale "

@@ -98,6 +98,16 @@ def test_a_wheel_has_templates_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert new.template_folder("ops") == packed
 
 
+def test_a_new_command_reads_the_models_of_every_loader(command, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    command("new", "command", "my-count")
+    command("new", "loader", "my-form")
+    (tmp_path / "model.my_form").write_text("my_form 3")
+    done = command("my-count", "model.my_form", "--plugin", "my_count.py", "--plugin", "my_form.py")
+    assert (done.status, done.err) == (0, "")
+    assert done.words == [["1", "Const"], ["1", "Mul"], ["1", "Placeholder"]]
+
+
 @pytest.mark.parametrize("kind", new.FILES)
 def test_the_next_command_of_a_file_passes(command, tmp_path, monkeypatch, kind):  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from heald.api import KernelPackRegistrar, hookimpl
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 HEALD_ID = "example_kernels"
 
 

@@ -7,7 +7,7 @@ from heald.api import KernelPackRegistrar, OpRegistrar, hookimpl
 
 from .ops import NORM
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 HEALD_ID = "example_ops"
 
 

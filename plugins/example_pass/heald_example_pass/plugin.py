@@ -2,7 +2,7 @@
 
 from heald.api import PassRegistrar, hookimpl
 
-HEALD_API = (1, 3)
+HEALD_API = (1, 4)
 HEALD_ID = "example_pass"
 
 
