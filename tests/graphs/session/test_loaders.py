@@ -213,11 +213,13 @@ def test_a_loader_that_ignores_the_requested_signature_is_named(scale: Path) -> 
         open_file(scale, LoadOptions(table.ops, "b"), table).chosen_signature()
 
 
-def signature_behind_placeholders() -> SimpleNamespace:
+def signature_behind_placeholders(
+    shape: tuple[int | None, ...] | None = (None,), declared_shape: tuple[int | None, ...] | None = (None,),
+) -> SimpleNamespace:
     """A source whose signature feeds a tensor that is no placeholder, behind two that are."""
-    model = graph(placeholder("p", (None,)), placeholder("q", (None,)), node("both", "AddV2", "p", "q"),
+    model = graph(placeholder("p", shape), placeholder("q", shape), node("both", "AddV2", "p", "q"),
                   node("y", "Neg", "both"), node("z", "Abs", "both"))
-    declared = TensorMetadata(named("float32"), (None,))
+    declared = TensorMetadata(named("float32"), declared_shape)
     signature = SignatureDef("s", {"a": TensorInfo("both:0", declared)}, {"b": TensorInfo("y:0", declared)})
     return SimpleNamespace(describe=lambda: Description("x", signatures={"s": signature}, signature="s"),
                            graph=lambda: model, signatures={"s": signature}, initial_state=tuple)
@@ -234,6 +236,31 @@ def test_other_outputs_keep_the_inputs_of_the_signature(scale: Path, monkeypatch
     assert list(model.inputs) == ["a"]
     assert model(a=np.float32([-1, 2])).tolist() == [1, 2]
     assert list(heald.load(scale, format="own", outputs=["p"]).inputs) == ["p"]
+
+
+@pytest.mark.parametrize(("declared", "shape", "fault"), [
+    ((None, 3), (2, 3), None), ((None, 3), (2, 4), "[2,4], the signature's is [?,3]"), ((3,), (3,), None),
+    ((None, 3), (3,), "[3], the signature's is [?,3]"), (None, (2, 4), None), ((), (1,), "[1], the signature's is []"),
+])
+def test_a_feed_of_an_inner_tensor_has_the_declared_shape(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, declared: tuple[int | None, ...] | None, shape: tuple[int, ...],
+    fault: str | None,
+) -> None:
+    source = signature_behind_placeholders(None, declared)
+    register_source(monkeypatch, source)
+    model = heald.load(scale, format="own")
+    for arguments in ({}, {"options": heald.RunOptions(timeout=60)}):
+        if fault is None:
+            assert model(a=np.ones(shape, "f4"), **arguments).shape == shape
+        else:
+            with pytest.raises(InvalidArgument, match=re.escape(f"feed 'a' has shape {fault}")):
+                model(a=np.ones(shape, "f4"), **arguments)
+
+
+def test_a_ragged_feed_of_an_inner_tensor_is_a_typed_error(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_source(monkeypatch, signature_behind_placeholders(None, (None, 3)))
+    with pytest.raises(InvalidArgument, match="feed 'a' is no tensor of float32"):
+        heald.load(scale, format="own")(a=[[1, 2, 3], [4]])
 
 
 def test_explain_cuts_the_graph_at_the_inputs_of_the_signature(

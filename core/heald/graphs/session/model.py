@@ -12,14 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import HealdError, HealdWarning, InvalidArgument, NotFound, boundary
+import numpy as np
+
+from ...errors import HealdError, HealdWarning, InvalidArgument, NotFound, boundary, callers_code
 from ...runtime.contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ...runtime.contract.placement import Placement
+from ...runtime.contract.structural import PLACEHOLDERS
 from ...runtime.executor.step import RunOptions
 from ...runtime.service.arguments import inputs_in_order, take_options
 from ...runtime.service.loading import OpenedFile, open_file
 from ...runtime.service.runtime import runtime
-from ...runtime.values.tensor import TensorMetadata
+from ...runtime.values.tensor import TensorMetadata, fits, shape_text
 from ..compiler.default_outputs import default_outputs
 from ..compiler.names import HANDLE_TYPES, name_tuple
 from ..compiler.needed_feeds import needed_feeds
@@ -84,7 +87,22 @@ class Signature:
     def _prepare(self, make: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
         if self._error is not None:
             raise self._error
-        return make(self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values())), self.fed)
+        step = make(self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values())), self.fed)
+        declared = self._inputs_of_unknown_shape()
+        return _with_declared_shapes(step, declared) if declared else step
+
+    def _inputs_of_unknown_shape(self) -> dict[int, tuple[str, TensorMetadata]]:
+        """Return by position the inputs that are no placeholders and of whose shape the step knows less than the
+        signature declares. The step itself checks every other input."""
+        inner = [position for position, tensor in enumerate(self.fed.values())
+                 if self.session.graph[tensor.partition(":")[0]].op not in PLACEHOLDERS]
+        if not inner:
+            return {}
+        prepared = self.session.prepare(tuple(self.fetched.values()), tuple(self.fed.values()))
+        metas = prepared.program.functions["main"].arg_metas
+        inputs = [*self.inputs.items()]
+        return {position: inputs[position] for position in inner
+                if inputs[position][1].shape not in (None, metas[position].shape)}
 
     @boundary
     def asynchronous(self) -> AsynchronousStep:
@@ -128,6 +146,22 @@ class Model(Signature):
     def placement(self) -> Placement:
         """The device of each node, and the reason."""
         return self.session.placement()
+
+
+def _with_declared_shapes(
+    step: Callable[..., Any], declared: Mapping[int, tuple[str, TensorMetadata]],
+) -> Callable[..., Any]:
+    """Return the step, which raises InvalidArgument for arrays without these declared shapes."""
+    def checked_step(*arrays: Any, **options: Any) -> Any:
+        for position, (name, meta) in declared.items():
+            with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+                shape = np.shape(arrays[position])
+            if not fits(shape, meta):
+                raise InvalidArgument(f"feed '{name}' has shape {shape_text(shape)}, the signature's is "
+                                      f"{shape_text(meta.shape)}")
+        return step(*arrays, **options)
+
+    return checked_step
 
 
 def load_graph(
