@@ -64,7 +64,14 @@ PINNED = {
         "heald.runtime.values": {"Buffer"},
     },
     "plugins/ray/heald_ray": {
+        "heald.graphs.compiler": {
+            "HANDLE_TYPES", "HostTensors", "Partitioner", "Resolved", "called_functions", "colocation_groups",
+            "flatten_fetches", "name_tuple", "outermost_loops", "resolve", "target_node", "tensor_of_name"},
+        "heald.runtime.contract": {"CONST", "DeviceName"},
+        "heald.runtime.host": {"LocalRendezvous"},
+        "heald.runtime.service": {"convert_feed", "dict_of_mapping"},
         "heald.runtime.support": {"whole_file"},
+        "heald.runtime.values": {"dtypes"},
     },
     "plugins/report/heald_report": {
         "heald.graphs.graph": {"compare"},

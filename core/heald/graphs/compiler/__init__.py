@@ -27,20 +27,33 @@ from ...runtime.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from . import inline as inline
+    from . import resolve as resolve
+    from .client_graph import called_functions as called_functions
+    from .colocation import colocation_groups as colocation_groups
     from .colocation import with_successors_as_partners as with_successors_as_partners
     from .lifted_graph import lift_graph as lift_graph
     from .lifted_graph import unlift_graph as unlift_graph
     from .names import HANDLE_TYPES as HANDLE_TYPES
+    from .names import flatten_fetches as flatten_fetches
     from .names import name_tuple as name_tuple
+    from .names import target_node as target_node
+    from .names import tensor_of_name as tensor_of_name
+    from .partition import HostTensors as HostTensors
+    from .partition import Partitioner as Partitioner
     from .pass_manager import NodeFacts as NodeFacts
     from .pass_manager import run_passes as run_passes
+    from .resolve import Resolved as Resolved
     from .resolve import faulty_nodes as faulty_nodes
+    from .step_devices import outermost_loops as outermost_loops
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
-        ".colocation": ("with_successors_as_partners",),
+        ".client_graph": ("called_functions",),
+        ".colocation": ("colocation_groups", "with_successors_as_partners"),
         ".lifted_graph": ("lift_graph", "unlift_graph"),
-        ".names": ("HANDLE_TYPES", "name_tuple"),
+        ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple", "target_node", "tensor_of_name"),
+        ".partition": ("HostTensors", "Partitioner"),
         ".pass_manager": ("NodeFacts", "run_passes"),
-        ".resolve": ("faulty_nodes",),
+        ".resolve": ("Resolved", "faulty_nodes"),
+        ".step_devices": ("outermost_loops",),
     })

@@ -209,9 +209,14 @@ class Session:
         """
         return self.callable_within(self._step, fetches, feeds, targets, connections)
 
-    def limited_step(self, options: RunOptions) -> AbstractContextManager[Step]:
-        """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
-        return closing(self._new_step(options))
+    def limited_step(
+        self, options: RunOptions, rendezvous: Callable[[], Rendezvous] | None = None
+    ) -> AbstractContextManager[Step]:
+        """Give a step for one run, its preparation included. `rendezvous`: as the session's, for this step alone.
+
+        Raises InvalidArgument for options of the wrong type.
+        """
+        return closing(self._new_step(options, rendezvous))
 
     def callable_within(
         self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = (),
@@ -451,13 +456,13 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _new_step(self, options: RunOptions) -> Step:
+    def _new_step(self, options: RunOptions, rendezvous: Callable[[], Rendezvous] | None = None) -> Step:
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
-        return self._step_of(Step, options)
+        return self._step_of(Step, options, rendezvous)
 
-    def _step_of(self, kind: type[S], options: RunOptions) -> S:
+    def _step_of(self, kind: type[S], options: RunOptions, rendezvous: Callable[[], Rendezvous] | None = None) -> S:
         return make_run_step(kind, self.host, options, (self._closing,), resources=self._step.resources,
-                             ends_at_error=True, rendezvous=self._rendezvous)
+                             ends_at_error=True, rendezvous=rendezvous or self._rendezvous)
 
     def _prepare_and_initialize(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step

@@ -53,7 +53,7 @@ def check_arguments(graph: object, device: object) -> None:
 
 
 def _factory(target: str, registries: Registries) -> SessionFactory:
-    prefix = target.partition("://")[0]
+    prefix = target.partition(":")[0]
     factory = registries.sessions.get(prefix)
     if factory is not None:
         return factory

@@ -284,7 +284,7 @@ class SessionRegistrar:
         self._to = to
 
     def add(self, prefix: str, factory: Factory) -> None:
-        """Register a session factory for the targets "PREFIX" and "PREFIX://...".
+        """Register a session factory for the targets "PREFIX" and "PREFIX:...".
 
         `factory(graph, config, target=, device=)` takes the arguments of `heald.Session` as they were given, and
         returns a SessionInterface. A factory that is named "module:function" is imported when it is chosen. Raises

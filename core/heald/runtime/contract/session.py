@@ -1,6 +1,7 @@
 """Sessions of plugins: `heald.Session(graph, target=...)` returns what the factory for the target's prefix makes.
 
-The prefix is the part of the target before "://": "ray" of "ray://head:10001". The targets "" and "local" are core's.
+The prefix is the part of the target before its first colon: "ray" of "ray:head:6379", "told" of "told://a". The targets
+"" and "local" are core's.
 """
 
 from __future__ import annotations

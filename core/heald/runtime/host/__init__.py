@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .kernel_context import KERNEL_MODES as KERNEL_MODES
     from .kernel_context import KernelContext as KernelContext
     from .kernel_context import ModeWords as ModeWords
+    from .rendezvous import LocalRendezvous as LocalRendezvous
     from .resources import Resources as Resources
     from .work_queues import make_work_queue as make_work_queue
 
@@ -47,6 +48,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".file_policy": ("refusal",),
         ".host": ("Host",),
         ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),
+        ".rendezvous": ("LocalRendezvous",),
         ".resources": ("Resources",),
         ".work_queues": ("make_work_queue",),
     })

@@ -1,0 +1,149 @@
+"""RayCluster: the workers of a session as named actors of Ray, and the factory of the target "ray".
+
+Ray starts a dead actor again with the arguments of its start, and repeats no call. Messages between workers are calls
+of actors. A worker waits for the answers to its messages before its part of a step ends, so a lost message is an error
+of the step.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from heald.api import Graph
+from heald.errors import FailedPrecondition, InvalidArgument, Unavailable
+
+from .cluster import Cluster
+from .connection import LOCAL, check_address, connect
+from .session import MOST_STEPS, ClusterSession
+from .task_graphs import task_name
+from .worker import Worker
+
+DEFAULT_WORKERS = 2
+THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: deliveries, aborts, questions
+START_SECONDS = 60
+
+
+def make_session(graph: Graph, config: Any, *, target: str, device: str | None) -> ClusterSession:
+    """Return a session over workers of Ray. `target`: "ray", which starts a cluster here, or "ray:HOST:PORT".
+
+    Raises the errors of `connect`. Raises InvalidArgument for a config that is no mapping and no file of TOML.
+    """
+    if device is not None:
+        raise InvalidArgument("a session of several workers takes no device", hint="request devices in the graph")
+    settings = _read_config(config)
+    own = settings.get("plugin", {}).get("ray", {})
+    count, most = own.get("workers", DEFAULT_WORKERS), own.get("max_steps", MOST_STEPS)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidArgument(f"[plugin.ray] workers is {count!r}", hint="give a number of 1 or more")
+    _, _, rest = target.partition(":")
+    address = check_address(target if rest.startswith("//") else rest or LOCAL)
+    import ray
+
+    if not ray.is_initialized():
+        connect(address)
+    elif address not in (LOCAL, ray.get_runtime_context().gcs_address):
+        raise FailedPrecondition(f"this process is connected to another cluster than {address}",
+                                 hint="call ray.shutdown() first")
+    return ClusterSession(graph, lambda parts, text: RayCluster(parts, text, most), count, settings, most)
+
+
+def _read_config(config: Any) -> dict[str, Any]:
+    if config is None:
+        return {}
+    if isinstance(config, Mapping):
+        return dict(config)
+    if isinstance(config, str | os.PathLike):
+        try:
+            return tomllib.loads(Path(config).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(f"config {os.fspath(config)!r}: {error}") from None
+    raise InvalidArgument(f"config is a {type(config).__name__}", hint="workers take a mapping or a file of TOML")
+
+
+class RayWorker:
+    """The actor: a Worker that reaches the others by their names."""
+
+    def __init__(self, cluster: str, task: int, graph: bytes, config: bytes) -> None:
+        import ray
+
+        self._ray, self._cluster = ray, cluster
+        self._peers: dict[int, Any] = {}
+        context: Any = ray.get_runtime_context()
+        start = 2 if context.was_current_actor_reconstructed else 1
+        self._worker = Worker(task, graph, config, self._post, start)
+
+    def call(self, method: str, *args: Any) -> Any:
+        """Call a method of the worker: one method of the actor serves all."""
+        return getattr(self._worker, method)(*args)
+
+    def ping(self) -> int:
+        return os.getpid()
+
+    def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Callable[[], None]:
+        if task not in self._peers:
+            self._peers[task] = self._ray.get_actor(_actor_name(self._cluster, task))
+        sent = self._peers[task].call.remote(method, *args)
+        return lambda: self._wait(sent, task)
+
+    def _wait(self, sent: Any, task: int) -> None:
+        """Wait for the answer to a message. Raises Unavailable where the other worker died."""
+        try:
+            self._ray.get(sent)
+        except Exception as error:  # noqa: BLE001 - Ray raises many types
+            raise Unavailable(f"{task_name(task)} took no message: {_first_line(error)}",
+                              device=task_name(task)) from None
+
+
+def _actor_name(cluster: str, task: int) -> str:
+    return f"{cluster}{task_name(task)}"
+
+
+class RayCluster(Cluster):
+    """Starts an actor for each task. Raises Unavailable for workers that do not start."""
+
+    def __init__(self, parts: Mapping[int, bytes], config: bytes, most_steps: int) -> None:
+        import ray
+
+        self._ray, name = ray, uuid4().hex
+        actor: Any = ray.remote(RayWorker)
+        self._actors: dict[int, Any] = {
+            task: actor.options(name=_actor_name(name, task), max_restarts=-1, max_task_retries=0, num_cpus=0,
+                                max_concurrency=most_steps + THREADS_BESIDE_STEPS).remote(name, task, part, config)
+            for task, part in parts.items()}
+        try:
+            self.pids = ray.get([worker.ping.remote() for worker in self._actors.values()], timeout=START_SECONDS)
+        except Exception as error:  # noqa: BLE001 - Ray raises many types
+            self.close()
+            raise Unavailable(f"the workers did not start: {_first_line(error)}") from None
+
+    def call(self, task: int, method: str, *args: Any) -> Future[Any]:
+        """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
+        answer: Future[Any] = Future()
+        sent: Future[Any] = self._actors[task].call.remote(method, *args).future()
+        sent.add_done_callback(lambda done: _forward(done, answer, task))
+        return answer
+
+    def close(self) -> None:
+        """End all workers. A second call does nothing."""
+        actors, self._actors = self._actors, {}
+        for worker in actors.values():
+            self._ray.kill(worker)
+
+
+def _forward(done: Future[Any], answer: Future[Any], task: int) -> None:
+    error = done.exception()
+    if error is None:
+        answer.set_result(done.result())
+    else:
+        answer.set_exception(Unavailable(f"{task_name(task)} died: {_first_line(error)}"))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

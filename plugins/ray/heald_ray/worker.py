@@ -1,0 +1,181 @@
+"""Worker: one task of a cluster. It runs its part of each step on devices of its own process.
+
+A worker knows neither its engine nor its caller. The engine calls its methods from several threads, and hands it a
+function that sends a message to another worker.
+"""
+
+# The theory of a worker
+#
+# - One session has the worker's whole graph, so variables live as long as the worker.
+# - Tensors of a step may arrive before the step starts here. `_meetings` keeps them by step.
+# - A step id is used once. `_finished` and `_oldest` remember ids, so a repeated call is refused and never runs twice.
+# - A part of a step ends after the answers to its messages. So no message is lost by a worker that dies afterwards.
+# - The caller tells the oldest step in flight with each step. Messages of older steps are dropped: their step is over.
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import heald
+from heald.api import Graph, RendezvousKey
+from heald.errors import Cancelled, FailedPrecondition, HealdError, Internal, describe_exception
+from heald.runtime.host import LocalRendezvous
+
+from .task_graphs import task_name
+from .tensor_message import Message, pack_error, pack_tensors, unpack_error, unpack_tensors
+from .wave_rendezvous import WaveRendezvous
+
+# Sends a call (task, method, arguments) at once, and returns the function that waits for its answer.
+Post = Callable[[int, str, tuple[Any, ...]], Callable[[], object]]
+
+
+class Worker:
+    """One task. `graph`: the bytes of its GraphDef. `config`: JSON of the session's config.
+
+    `start`: counts the starts of this task; a later one has lost the variables of the earlier.
+    """
+
+    def __init__(self, task: int, graph: bytes, config: bytes, post: Post, start: int = 1) -> None:
+        self._task, self._post, self._start = task, post, start
+        self._graph: Graph = heald.graphdef.loads(graph)
+        self._session: Any = heald.Session(self._graph, json.loads(config))
+        self._lock = threading.Lock()
+        self._meetings: dict[int, LocalRendezvous] = {}
+        self._tokens: dict[int, heald.CancelToken] = {}
+        self._finished: set[int] = set()
+        self._oldest = 0
+        self._callables: dict[bytes, Any] = {}
+
+    def run(self, step: int, oldest: int, plan: bytes, feeds: Message, timeout: float | None) -> list[Any]:
+        """Run this worker's part of a step. Return [True, message of fetches] or [False, error]."""
+        try:
+            meeting, token = self._begin(step, oldest)
+        except HealdError as error:
+            return [False, pack_error(self._located(error))]
+        try:
+            return [True, pack_tensors(self._run(step, plan, feeds, timeout, meeting, token))]
+        except HealdError as error:
+            return [False, pack_error(self._located(error))]
+        except Exception as error:  # noqa: BLE001 - an engine would send the exception as a pickle
+            return [False, pack_error(self._located(Internal(describe_exception(error))))]
+        finally:
+            self._end(step)
+
+    def deliver(self, step: int, keys: list[str], tensors: Message) -> None:
+        """Receive the tensors of one wave from another worker."""
+        with self._lock:
+            meeting = self._meeting(step)
+        if meeting is None:
+            return
+        for key, tensor in zip(keys, unpack_tensors(tensors), strict=True):
+            try:
+                meeting.send(RendezvousKey.parse(key), tensor, tensor is None)
+            except HealdError:
+                return  # the step has ended in the meantime
+
+    def abort(self, step: int, error: bytes) -> None:
+        """End a step by the error of another worker or of the caller."""
+        with self._lock:
+            meeting, token = self._meeting(step), self._tokens.get(step)
+        if meeting is not None:
+            meeting.abort(unpack_error(error))
+        if token is not None:
+            token.cancel()
+
+    def extend(self, graph: bytes) -> list[Any]:
+        """Replace the graph by one with more nodes and functions."""
+        whole = heald.graphdef.loads(graph)
+        nodes = [node for node in whole if node.name not in self._graph]
+        functions = [function for name, function in whole.functions.items() if name not in self._graph.functions]
+        self._graph = whole
+        return self._outcome(lambda: self._session.extend(Graph(nodes, functions, versions=whole.versions)))
+
+    def reset(self, containers: list[str]) -> list[Any]:
+        return self._outcome(lambda: self._session.reset(containers))
+
+    def placement(self) -> list[Any]:
+        """Return [True, rows], a row for each node: device, reason and error."""
+        return self._outcome(lambda: {name: [row.device, row.reason, None if row.error is None else
+                                             pack_error(row.error).decode()]
+                                      for name, row in self._session.placement().items()})
+
+    def partitions(self, plan: bytes) -> list[Any]:
+        """Return [True, graphs], the bytes of the graph of each device of this worker."""
+        feeds, fetches, targets, _ = json.loads(plan)
+        return self._outcome(lambda: {device: heald.graphdef.dumps(part) for device, part in
+                                      self._session.partitions(fetches, feeds, targets).items()})
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _begin(self, step: int, oldest: int) -> tuple[LocalRendezvous, heald.CancelToken]:
+        """Register a step. Raises FailedPrecondition for an id that this worker has seen."""
+        with self._lock:
+            if step < self._oldest or step in self._finished or step in self._tokens:
+                raise FailedPrecondition(f"step {step} was run before: a step runs at most once")
+            self._oldest = max(self._oldest, oldest)
+            self._finished = {number for number in self._finished if number >= self._oldest}
+            self._meetings = {number: meeting for number, meeting in self._meetings.items() if number >= self._oldest}
+            meeting = self._meeting(step)
+            assert meeting is not None
+            token = self._tokens[step] = heald.CancelToken()
+            return meeting, token
+
+    def _meeting(self, step: int) -> LocalRendezvous | None:
+        """Return the rendezvous of a step that is not over. The lock is held."""
+        if step < self._oldest or step in self._finished:
+            return None
+        return self._meetings.setdefault(step, LocalRendezvous())
+
+    def _end(self, step: int) -> None:
+        with self._lock:
+            self._finished.add(step)
+            self._tokens.pop(step, None)
+            meeting = self._meetings.pop(step, None)
+        if meeting is not None:
+            meeting.abort(Cancelled("the step has ended"))
+
+    def _run(
+        self, step: int, plan: bytes, feeds: Message, timeout: float | None, meeting: LocalRendezvous,
+        token: heald.CancelToken,
+    ) -> list[Any]:
+        names_fed, fetches, targets, waves = json.loads(plan)
+        answers: list[Callable[[], object]] = []
+        rendezvous = WaveRendezvous(meeting, waves, lambda task, keys, arrays: answers.append(self._post(
+            task, "deliver", (step, keys, pack_tensors(arrays)))))
+        options = heald.RunOptions(timeout=timeout, cancel=token)
+        with self._session.limited_step(options, lambda: rendezvous) as within:
+            run = self._callables.get(plan)
+            if run is None:
+                run = self._session.callable_within(within, fetches, names_fed, targets)
+                self._callables[plan] = run
+            results: list[Any] = run(*unpack_tensors(feeds), options=within)
+        for wait_for_answer in answers:
+            wait_for_answer()
+        return results
+
+    def _outcome(self, work: Callable[[], Any]) -> list[Any]:
+        try:
+            return [True, work()]
+        except HealdError as error:
+            return [False, pack_error(self._located(error))]
+
+    def _located(self, error: HealdError) -> HealdError:
+        """Return the error with the worker's name. After a restart a missing variable has the reason as its hint."""
+        device = error.device or ""
+        if not device.startswith("/job:"):
+            error.device = f"{task_name(self._task)}/device:{device}" if device else task_name(self._task)
+        if self._start > 1 and isinstance(error, FailedPrecondition):
+            error.hint = (f"{task_name(self._task)} was restarted, and its variables are uninitialised: "
+                          "run the initialisers again")
+        return error
+
+
+def worker_config(config: Mapping[str, Any]) -> bytes:
+    """Return the config of workers. Requests are remapped before the graph is cut, so workers remap nothing."""
+    placement = {name: value for name, value in config.get("placement", {}).items() if name not in ("remap", "clear")}
+    plugin = {name: value for name, value in config.get("plugin", {}).items() if name != "ray"}
+    return json.dumps({**config, "placement": placement, "plugin": plugin}).encode()
