@@ -8,7 +8,7 @@
     run_engine   `heald run --engine ray`: batches of rows to actors, answers in order
     deployment   a Ray Serve deployment over the request code of heald serve
     ray_cluster  the target "ray" of heald.Session: a worker of Ray for each task
-    session      steps over workers of any engine: `task_graphs` and `step_plan` cut graph and step, `worker` runs a part
+    session      steps over workers of any engine; task_graphs and step_plan cut the graph and the step
 
 Graphs and weights travel as the bytes of their files. heald adds no pickle of its own to them.
 """

@@ -1,0 +1,51 @@
+"""A session over two workers of Ray, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.namespaces import namespace_words
+
+WORKER = Path(__file__).parents[1] / "workers" / "on_ray_sessions.py"
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    pytest.importorskip("ray", reason="Ray is not installed", exc_type=ImportError)
+    folder = tmp_path_factory.mktemp("ray")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYTHON", "HEALD_"))}
+    done = subprocess.run([*namespace_words(), sys.executable, "-P", str(WORKER), str(folder / "facts.json")],
+                          cwd=folder, env=environment | {"HOME": str(folder)}, capture_output=True, text=True,
+                          timeout=180, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads((folder / "facts.json").read_text("utf-8"))
+
+
+def test_two_workers_equal_one_process(facts):
+    assert facts["equal"]
+
+
+def test_a_variable_lives_on_its_worker_between_steps(facts):
+    assert facts["state"]
+
+
+def test_a_killed_worker_ends_the_step_with_its_name_and_a_later_step_works(facts):
+    kind, text, _ = facts["killed"]
+    assert kind == "Unavailable"
+    assert "/job:worker/replica:0/task:1" in text
+    assert facts["again"][0] == ""
+
+
+def test_the_variables_of_a_restarted_worker_are_uninitialised_and_the_error_says_so(facts):
+    assert facts["lost"][0] == "FailedPrecondition"
+    assert "was restarted, and its variables are uninitialised" in facts["lost"][1]
+
+
+def test_another_cluster_is_refused_while_one_is_connected(facts):
+    assert facts["elsewhere"][0] == "FailedPrecondition"
