@@ -102,7 +102,7 @@ def test_fifty_cut_edges_of_a_wave_are_one_message():
         assert opened.messages("sum", ["x"]) == 2
         for run in range(1, 4):
             assert opened.run("sum", {"x": X}).tolist() == (50 * X).tolist()
-            assert opened._cluster.posted == {("deliver", 0, 1): run, ("deliver", 1, 0): run}
+            assert opened.cluster.posted == {("deliver", 0, 1): run, ("deliver", 1, 0): run}
 
 
 @pytest.mark.parametrize("hops", [1, 4, 9])
@@ -110,7 +110,7 @@ def test_each_hop_of_a_chain_is_a_message(hops):
     chain = [node(f"n{i}", "Neg", f"n{i - 1}" if i else "x", device=(T0, T1)[i % 2]) for i in range(hops + 1)]
     with session(graph(placeholder("x", (3,)), *chain)) as opened:
         assert opened.run(f"n{hops}", {"x": X}).tolist() == ((-1.0) ** (hops + 1) * X).tolist()
-        assert opened._cluster.posted.total() == opened.messages(f"n{hops}", ["x"]) == hops
+        assert opened.cluster.posted.total() == opened.messages(f"n{hops}", ["x"]) == hops
 
 
 def test_a_feed_in_the_middle_leaves_its_producers_out():
@@ -203,7 +203,7 @@ def test_an_error_names_worker_device_and_node_and_ends_the_step_everywhere():
                 opened.run("y", {"x": [1, np.inf, 2]})
             assert (caught.value.node, caught.value.device) == ("c", T1)
             assert opened.run("y", {"x": X}).tolist() == (-X).tolist()
-        assert not any(worker._meetings or worker._tokens for worker in opened._cluster.workers.values())
+        assert not any(worker.meetings or worker.tokens for worker in opened.cluster.workers.values())
 
 
 def waiting() -> Graph:
@@ -220,7 +220,7 @@ def test_a_timeout_ends_the_step_in_all_workers():
         with pytest.raises(DeadlineExceeded):
             opened.run("y", {"x": X}, options=heald.RunOptions(timeout=0.2))
         assert opened.run("z", {"x": X}).tolist() == (-X).tolist()
-        assert not any(worker._tokens for worker in opened._cluster.workers.values())
+        assert not any(worker.tokens for worker in opened.cluster.workers.values())
 
 
 @pytest.mark.parametrize("end", ["token", "close"])
@@ -238,11 +238,11 @@ def test_a_step_beyond_the_most_in_flight_waits_within_its_deadline():
     with session(waiting(), max_steps=1) as opened, ThreadPoolExecutor() as pool:
         token = heald.CancelToken()
         first = pool.submit(opened.run, "y", {"x": X}, options=heald.RunOptions(cancel=token))
-        while not opened._in_flight:
+        while not opened.in_flight:
             time.sleep(0.01)
         with pytest.raises(DeadlineExceeded):
             opened.run("z", {"x": X}, options=heald.RunOptions(timeout=0.2))
-        assert opened._in_flight == {1}
+        assert opened.in_flight == {1}
         token.cancel()
         assert isinstance(first.exception(), Cancelled)
         assert opened.run("z", {"x": X}).tolist() == (-X).tolist()
@@ -250,7 +250,7 @@ def test_a_step_beyond_the_most_in_flight_waits_within_its_deadline():
 
 def test_a_worker_that_dies_ends_the_step_with_its_name_and_the_next_step_works():
     with session(waiting()) as opened:
-        threading.Timer(0.2, opened._cluster.kill, [1]).start()
+        threading.Timer(0.2, opened.cluster.kill, [1]).start()
         start = time.monotonic()
         with pytest.raises(Unavailable, match="/job:worker/replica:0/task:1"):
             opened.run("y", {"x": X})
@@ -263,7 +263,7 @@ def test_a_worker_killed_at_random_points_fails_steps_with_typed_errors_only():
     with session(there_and_back()) as opened:
         expected = opened.run("w", {"x": X}).tolist()
         for _ in range(20):
-            timer = threading.Timer(rng.random() * 0.02, opened._cluster.kill, [rng.randrange(2)])
+            timer = threading.Timer(rng.random() * 0.02, opened.cluster.kill, [rng.randrange(2)])
             timer.start()
             for _ in range(8):
                 with suppress(Unavailable, Cancelled, DeadlineExceeded, FailedPrecondition):
@@ -275,7 +275,7 @@ def test_a_worker_killed_at_random_points_fails_steps_with_typed_errors_only():
 def test_variables_of_a_restarted_worker_are_uninitialised_and_the_error_says_so():
     with session(counter()) as opened:
         opened.run([], targets=["init"])
-        opened._cluster.kill(1)
+        opened.cluster.kill(1)
         with pytest.raises(FailedPrecondition, match="task:1 was restarted, and its variables are uninitialised"):
             opened.run("old")
         opened.run([], targets=["init"])
@@ -285,8 +285,8 @@ def test_variables_of_a_restarted_worker_are_uninitialised_and_the_error_says_so
 def test_a_worker_refuses_a_step_that_it_has_seen():
     with session(counter()) as opened:
         opened.run([], targets=["init"])
-        worker = opened._cluster.workers[1]
-        plan = next(iter(opened._steps.values())).texts[1]
+        worker = opened.cluster.workers[1]
+        plan = next(iter(opened.steps.values())).texts[1]
         for number, oldest in ((1, 1), (0, 0), (1, 0)):
             succeeded, error = worker.run(number, oldest, plan, pack_tensors([]), None)
             if number == 1:
@@ -296,7 +296,7 @@ def test_a_worker_refuses_a_step_that_it_has_seen():
         assert succeeded
         assert worker.run(5, 9, plan, pack_tensors([]), None)[0] is False
         worker.deliver(3, ["a"], pack_tensors([X]))  # of a step that is over
-        assert not worker._meetings
+        assert not worker.meetings
 
 
 def test_a_thousand_steps_of_eight_threads_are_exact():
@@ -307,7 +307,7 @@ def test_a_thousand_steps_of_eight_threads_are_exact():
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(run, range(1000)))
-        assert opened._cluster.posted.total() == 2000
+        assert opened.cluster.posted.total() == 2000
 
 
 def test_a_session_is_extended_where_its_nodes_stay():

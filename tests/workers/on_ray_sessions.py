@@ -51,7 +51,7 @@ def facts() -> dict[str, Any]:
         gathered["equal"] = [array.tolist() for array in two.run(names, {"x": X})] == theirs
         two.run([], {"x": X}, targets=["init"])
         gathered["state"] = np.allclose(two.run("old"), np.exp(np.negative(X)))
-        os.kill(two._cluster.pids[1], signal.SIGKILL)
+        os.kill(two.cluster.pids[1], signal.SIGKILL)
         gathered["killed"] = error_of(lambda: two.run("w", {"x": X}))
         for _ in range(100):  # Ray starts the worker again
             if not error_of(lambda: two.run("z", {"x": X}))[0]:

@@ -37,12 +37,12 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
     if device is not None:
         raise InvalidArgument("a session of several workers takes no device", hint="request devices in the graph")
     settings = _read_config(config)
-    own = settings.get("plugin", {}).get("ray", {})
-    count, most = own.get("workers", DEFAULT_WORKERS), own.get("max_steps", MOST_STEPS)
+    settings_of_ray = settings.get("plugin", {}).get("ray", {})
+    count, most = settings_of_ray.get("workers", DEFAULT_WORKERS), settings_of_ray.get("max_steps", MOST_STEPS)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidArgument(f"[plugin.ray] workers is {count!r}", hint="give a number of 1 or more")
-    _, _, rest = target.partition(":")
-    address = check_address(target if rest.startswith("//") else rest or LOCAL)
+    _, _, place_of_cluster = target.partition(":")
+    address = check_address(target if place_of_cluster.startswith("//") else place_of_cluster or LOCAL)
     import ray
 
     if not ray.is_initialized():
@@ -88,13 +88,13 @@ class RayWorker:
     def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Callable[[], None]:
         if task not in self._peers:
             self._peers[task] = self._ray.get_actor(_actor_name(self._cluster, task))
-        sent = self._peers[task].call.remote(method, *args)
-        return lambda: self._wait(sent, task)
+        answer_ref = self._peers[task].call.remote(method, *args)
+        return lambda: self._wait(answer_ref, task)
 
-    def _wait(self, sent: Any, task: int) -> None:
+    def _wait(self, answer_ref: Any, task: int) -> None:
         """Wait for the answer to a message. Raises Unavailable where the other worker died."""
         try:
-            self._ray.get(sent)
+            self._ray.get(answer_ref)
         except Exception as error:  # noqa: BLE001 - Ray raises many types
             raise Unavailable(f"{task_name(task)} took no message: {_first_line(error)}",
                               device=task_name(task)) from None
@@ -125,8 +125,8 @@ class RayCluster(Cluster):
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
         answer: Future[Any] = Future()
-        sent: Future[Any] = self._actors[task].call.remote(method, *args).future()
-        sent.add_done_callback(lambda done: _forward(done, answer, task))
+        answer_ref: Future[Any] = self._actors[task].call.remote(method, *args).future()
+        answer_ref.add_done_callback(lambda done: _forward(done, answer, task))
         return answer
 
     def close(self) -> None:

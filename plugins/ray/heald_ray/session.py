@@ -92,13 +92,13 @@ class ClusterSession:
         self._graph = _without_devices(graph) if placement.get("clear") else graph
         self._local: Any = heald.Session(_without_devices(graph), self._local_config())
         self._lock = threading.Lock()
-        self._steps: dict[tuple[Names, Names, Names], _Step] = {}
-        self._ids, self._in_flight = count(1), set[int]()
+        self.steps: dict[tuple[Names, Names, Names], _Step] = {}
+        self._ids, self.in_flight = count(1), set[int]()
         self._slots = threading.Semaphore(max_steps)
         self._closed = threading.Event()
         self._nodes, self._graphs = self._read(self._graph)
         parts = {task: heald.graphdef.dumps(part) for task, part in self._graphs.parts.items()}
-        self._cluster = start(parts, worker_config(self._config))
+        self.cluster = start(parts, worker_config(self._config))
 
     @boundary
     def run(
@@ -108,7 +108,7 @@ class ClusterSession:
         """Return the fetched tensors, as `heald.Session.run` does. Records of `options` are Unimplemented."""
         names, rebuild = flatten_fetches(fetches)
         values = {} if feeds is None else dict_of_mapping(feeds, "feeds")
-        step = self._prepared(names, name_tuple(tuple(values), "feed"), name_tuple(targets, "target"))
+        step = self._step_of_names(names, name_tuple(tuple(values), "feed"), name_tuple(targets, "target"))
         return rebuild(self._run(step, tuple(values), tuple(values.values()), len(names), options))
 
     @boundary
@@ -121,7 +121,7 @@ class ClusterSession:
             raise Unimplemented("a session of several workers takes no connections", hint="feed and fetch the tensors")
         names, rebuild = flatten_fetches(fetches)
         fed = name_tuple(feeds, "feed")
-        step = self._prepared(names, fed, name_tuple(targets, "target"))
+        step = self._step_of_names(names, fed, name_tuple(targets, "target"))
         released = threading.Event()
 
         @boundary
@@ -155,8 +155,8 @@ class ClusterSession:
                 self._graph, self._graphs = old_graph, old
                 raise
             for task, part in self._graphs.parts.items():
-                _call_result(self._cluster.call(task, "extend", heald.graphdef.dumps(part)), task)
-            self._steps.clear()
+                _call_result(self.cluster.call(task, "extend", heald.graphdef.dumps(part)), task)
+            self.steps.clear()
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -193,10 +193,11 @@ class ClusterSession:
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Mapping[str, Graph]:
         """Return the graphs of a step's partitions, by the full names of their devices."""
-        step = self._prepared(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"), name_tuple(targets, "target"))
+        step = self._step_of_names(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                   name_tuple(targets, "target"))
         graphs = {}
         for task, text in step.texts.items():
-            parts = _result(self._cluster.call(task, "partitions", text).result())
+            parts = _result(self.cluster.call(task, "partitions", text).result())
             for device, part in parts.items():
                 graphs[task_name(task) + device[device.index("/device:"):]] = heald.graphdef.loads(part)
         return graphs
@@ -214,7 +215,7 @@ class ClusterSession:
     def messages(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> int:
         """Return the number of messages that workers send to one another in one run."""
         names = flatten_fetches(fetches)[0]
-        return self._prepared(names, name_tuple(feeds, "feed"), name_tuple(targets, "target")).plan.messages
+        return self._step_of_names(names, name_tuple(feeds, "feed"), name_tuple(targets, "target")).plan.messages
 
     @boundary
     def close(self) -> None:
@@ -222,9 +223,9 @@ class ClusterSession:
         if not self._closed.is_set():
             self._closed.set()
             deadline = monotonic() + ABORT_SECONDS
-            while self._in_flight and monotonic() < deadline:
+            while self.in_flight and monotonic() < deadline:
                 threading.Event().wait(POLL_SECONDS)
-            self._cluster.close()
+            self.cluster.close()
             self._local.close()
 
     def __enter__(self) -> ClusterSession:
@@ -246,13 +247,13 @@ class ClusterSession:
         if self._closed.is_set():
             raise FailedPrecondition("the session is closed", hint="make a new one")
 
-    def _prepared(self, fetches: Names, feeds: Names, targets: Names) -> _Step:
+    def _step_of_names(self, fetches: Names, feeds: Names, targets: Names) -> _Step:
         self._check_open()
         key = fetches, feeds, targets
-        step = self._steps.get(key)
+        step = self.steps.get(key)
         if step is None:
             with self._lock:
-                step = self._steps[key] = self._prepare(*key)
+                step = self.steps[key] = self._prepare(*key)
         return step
 
     def _prepare(self, fetches: Names, feeds: Names, targets: Names) -> _Step:
@@ -266,7 +267,7 @@ class ClusterSession:
 
     def _run(self, step: _Step, names: Names, values: Sequence[Any], number: int, options: Any) -> list[Any]:
         self._check_open()
-        options = _checked(options)
+        options = _check_options(options)
         arrays = [convert_feed(value, meta, name)
                   for name, value, meta in zip(names, values, step.metas, strict=True)]
         watch = _Watch(options, self._closed)
@@ -275,13 +276,13 @@ class ClusterSession:
         try:
             with self._lock:
                 step_id = next(self._ids)
-                self._in_flight.add(step_id)
-                oldest = min(self._in_flight)
+                self.in_flight.add(step_id)
+                oldest = min(self.in_flight)
             try:
                 return self._run_step(step, step_id, oldest, arrays, number, watch)
             finally:
                 with self._lock:
-                    self._in_flight.discard(step_id)
+                    self.in_flight.discard(step_id)
         finally:
             self._slots.release()
 
@@ -291,12 +292,12 @@ class ClusterSession:
         calls: dict[Future[Any], int] = {}
         for task, part in step.plan.tasks.items():
             feeds = pack_tensors([arrays[step.feed_tasks[name]] for name in part.feeds])
-            call = self._cluster.call(task, "run", step_id, oldest, step.texts[task], feeds, watch.remaining())
+            call = self.cluster.call(task, "run", step_id, oldest, step.texts[task], feeds, watch.remaining())
             calls[call] = task
         results: list[Any] = [None] * number
         for task, message in self._collect(calls, step_id, watch).items():
             for index, tensor in zip(step.plan.tasks[task].fetched, unpack_tensors(message), strict=True):
-                results[index] = _owned(tensor)
+                results[index] = _writable(tensor)
         return results
 
     def _collect(self, calls: Mapping[Future[Any], int], step_id: int, watch: _Watch) -> dict[int, Any]:
@@ -318,13 +319,13 @@ class ClusterSession:
         text = pack_error(error)
         left = [call for call in calls if not call.done()]
         for call in left:
-            self._cluster.call(calls[call], "abort", step_id, text)
+            self.cluster.call(calls[call], "abort", step_id, text)
         wait(left, ABORT_SECONDS)
 
     def _on_all(self, method: str, *args: Any) -> dict[int, Any]:
         """Call a method of all workers, and return their results."""
         self._check_open()
-        calls = {task: self._cluster.call(task, method, *args) for task in range(self._count)}
+        calls = {task: self.cluster.call(task, method, *args) for task in range(self._count)}
         return {task: _call_result(call, task) for task, call in calls.items()}
 
 
@@ -353,7 +354,7 @@ class _Watch:
             raise Cancelled("the session was closed")
 
 
-def _checked(options: Any) -> Any:
+def _check_options(options: Any) -> Any:
     options = heald.RunOptions() if options is None else options
     if not isinstance(options, heald.RunOptions):
         raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass heald.RunOptions(timeout=2.0)")
@@ -383,7 +384,7 @@ def _result(outcome: Sequence[Any]) -> Any:
     raise unpack_error(result)
 
 
-def _owned(tensor: Any) -> Any:
+def _writable(tensor: Any) -> Any:
     """Return an array that the caller may write."""
     return tensor if tensor.flags.writeable else tensor.copy()
 

@@ -54,10 +54,11 @@ def plan_step(
     """Return the plan of a step. Raises the error of a needed node that has no task."""
     fed = set(feeds)
     needs = _Needs(graphs, fed)
-    wanted = [name for name, port in fetches if (name, port) not in fed] + list(targets)
-    places = needs.collect([(graphs.task_of[name], name) for name in wanted])
+    needed_names = [name for name, port in fetches if (name, port) not in fed] + list(targets)
+    places = needs.collect([(graphs.task_of[name], name) for name in needed_names])
     waves = needs.waves(places)
-    sends = [(cut, waves[cut.source, cut.send]) for place in places if (cut := graphs.cuts.get(place)) is not None]
+    needed_cuts = [graphs.cuts[task_node] for task_node in places if task_node in graphs.cuts]
+    sends = [(cut, waves[cut.source, cut.send]) for cut in needed_cuts]
     involved = {task for task, _ in places} | {graphs.task_of[name] for name, _ in fetches}
     plans = {}
     for task in sorted(involved):
@@ -84,24 +85,24 @@ class _Needs:
         order: list[Place] = []
         state: dict[Place, bool] = {}
         while stack:
-            place = stack[-1]
-            if place in state:
+            task_node = stack[-1]
+            if task_node in state:
                 stack.pop()
-                if not state[place]:
-                    state[place] = True
-                    order.append(place)
+                if not state[task_node]:
+                    state[task_node] = True
+                    order.append(task_node)
                 continue
-            state[place] = False
-            if place[1] in self._graphs.faults:
-                raise self._graphs.faults[place[1]]
-            stack += [source for source in self.sources(place) if source not in state]
+            state[task_node] = False
+            if task_node[1] in self._graphs.faults:
+                raise self._graphs.faults[task_node[1]]
+            stack += [source for source in self.sources(task_node) if source not in state]
         return order
 
-    def sources(self, place: Place) -> list[Place]:
-        cut = self._graphs.cuts.get(place)
+    def sources(self, task_node: Place) -> list[Place]:
+        cut = self._graphs.cuts.get(task_node)
         if cut is not None:
             return [(cut.source, cut.send)]
-        task, name = place
+        task, name = task_node
         part: Graph = self._graphs.parts[task]
         node: Any = part[name]
         names = [source.node for source in node.inputs if (source.node, source.index) not in self._fed]
@@ -113,9 +114,9 @@ class _Needs:
         changed = True
         while changed:
             changed = False
-            for place in order:
-                crossing = place in self._graphs.cuts
-                wave = max((waves[source] for source in self.sources(place)), default=0) + crossing
-                if wave > waves[place]:
-                    waves[place], changed = wave, True
+            for task_node in order:
+                crossing = task_node in self._graphs.cuts
+                wave = max((waves[source] for source in self.sources(task_node)), default=0) + crossing
+                if wave > waves[task_node]:
+                    waves[task_node], changed = wave, True
         return waves

@@ -7,12 +7,12 @@ A node's task is the task that it requests. The rules, in order:
     constant           the task of its consumers, if they share one
     any other node     task 0
 
-The whole graph is cut once, so a variable has one worker. A worker places its nodes on its own devices.
+The whole graph is cut once, so a variable has one worker. A worker places its nodes on its requested_task devices.
 """
 
 # The theory of the cut
 #
-# - The cut is the one between devices, with a task in the place of a device. So the names of Sends and Recvs are those
+# - The cut is the one between devices, with a task for each device. So the names of Sends and Recvs are those
 #   of TensorFlow, and new nodes at the end of a graph leave all earlier names as they were.
 # - Handles of resources and variants stay in their process. The cut never separates their producers and consumers.
 # - A contradiction is the error of the nodes in question. Steps that need none of them run.
@@ -36,7 +36,7 @@ from heald.graphs.compiler import (
 from heald.runtime.contract import CONST, DeviceName
 
 JOB = "worker"
-_LOOP_HINT = "request one worker for the whole loop or function"
+_LOOP_HINT = "request one worker for the full_graph loop or function"
 Nodes = Mapping[str, Resolved | HealdError]
 
 
@@ -104,12 +104,13 @@ class Requests:
 def cut_by_task(graph: Graph, nodes: Nodes, requests: Requests, count: int) -> TaskGraphs:
     """Return the graphs of `count` workers. `nodes`: the resolved nodes of the graph."""
     task_of, faults = _TaskChoice(graph, nodes, requests).choose()
-    whole = graph.replace(nodes=[node.replace(device=_device(task_of[node.name])) for node in graph])
+    full_graph = graph.replace(nodes=[node.replace(device=_device(task_of[node.name])) for node in graph])
     resolved: Any = nodes  # nodes with errors share a task with their neighbours, so the cut never asks for their types
-    by_device = Partitioner(whole, resolved, HostTensors()).partitions()
+    by_device = Partitioner(full_graph, resolved, HostTensors()).partitions()
     parts = {task: by_device.get(_device(task), Graph()) for task in range(count)}
     cuts = {(cut.destination, cut.recv): cut for cut in _cuts(graph, parts)}
-    return TaskGraphs(task_of, {task: _localized(part, graph, requests) for task, part in parts.items()}, cuts, faults)
+    worker_graphs = {task: _worker_graph(part, graph, requests) for task, part in parts.items()}
+    return TaskGraphs(task_of, worker_graphs, cuts, faults)
 
 
 class _TaskChoice:
@@ -154,15 +155,15 @@ class _TaskChoice:
         for name in group:
             node = self._graph[name]
             try:
-                own = self._requests.task(node)
+                requested_task = self._requests.task(node)
                 inner = self._tasks_of_functions(node)
             except HealdError as error:
                 self._faults[name] = error
                 continue
-            for task, place in ({own: name} if own is not None else {} | inner).items():
-                tasks.setdefault(task, place)
-            if own is not None and any(task != own for task in inner):
-                inner[own] = name
+            for task, node_path in ({requested_task: name} if requested_task is not None else {} | inner).items():
+                tasks.setdefault(task, node_path)
+            if requested_task is not None and any(task != requested_task for task in inner):
+                inner[requested_task] = name
             if len(inner) > 1:
                 self._faults[name] = _crossing_error(f"the functions of '{name}'", inner, node)
         return tasks
@@ -197,12 +198,12 @@ class _TaskChoice:
                     tasks.setdefault(name, set()).add(task_of.get(node.name, 0))
         for node in self._graph:
             if node.name not in task_of:
-                wanted = tasks.get(node.name, set())
-                task_of[node.name] = next(iter(wanted)) if len(wanted) == 1 else 0
+                consumer_tasks = tasks.get(node.name, set())
+                task_of[node.name] = next(iter(consumer_tasks)) if len(consumer_tasks) == 1 else 0
 
 
 def _stays(entry: Resolved, index: int) -> bool:
-    """True for an input that no process border may cut: a handle, or a reference that the node writes in place."""
+    """True for an input that no process border may cut: a handle, or a reference that the node writes in node_path."""
     tensor = entry.input_tensors[index]
     return tensor.dtype in HANDLE_TYPES or any(arg.is_ref for arg in entry.op.inputs if arg.name == tensor.arg)
 
@@ -211,9 +212,9 @@ def _device(task: int) -> str:
     return f"{task_name(task)}/device:CPU:0"
 
 
-def _localized(part: Graph, whole: Graph, requests: Requests) -> Graph:
+def _worker_graph(part: Graph, full_graph: Graph, requests: Requests) -> Graph:
     """Return a worker's graph, whose nodes and functions ask for devices of their own process."""
-    nodes = [node.replace(device=_local_request(whole[node.name], requests) if node.name in whole else "")
+    nodes = [node.replace(device=_local_request(full_graph[node.name], requests) if node.name in full_graph else "")
              for node in part]
     functions = [function.replace(nodes=[node.replace(device=_local_request(node, requests))
                                          for node in function.nodes.values()])
@@ -228,14 +229,14 @@ def _local_request(node: Node, requests: Requests) -> str:
         return node.device
 
 
-def _cuts(whole: Graph, parts: Mapping[int, Graph]) -> Iterator[Cut]:
+def _cuts(full_graph: Graph, parts: Mapping[int, Graph]) -> Iterator[Cut]:
     """Yield the cuts: each Recv that is no node of the whole graph, with the Send of its tensor."""
     task_of_device = {_device(task): task for task in parts}
     sends = {_tensor(node): (task, node.name) for task, part in parts.items()
-             for node in part if node.name not in whole and node.op == "_Send"}
+             for node in part if node.name not in full_graph and node.op == "_Send"}
     for part in parts.values():
         for node in part:
-            if node.name not in whole and node.op == "_Recv":
+            if node.name not in full_graph and node.op == "_Recv":
                 source, send = sends[_tensor(node)]
                 yield Cut(send, node.name, source, task_of_device[node.device], _tensor(node)[0])
 

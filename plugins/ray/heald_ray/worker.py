@@ -43,8 +43,8 @@ class Worker:
         self._graph: Graph = heald.graphdef.loads(graph)
         self._session: Any = heald.Session(self._graph, json.loads(config))
         self._lock = threading.Lock()
-        self._meetings: dict[int, LocalRendezvous] = {}
-        self._tokens: dict[int, heald.CancelToken] = {}
+        self.meetings: dict[int, LocalRendezvous] = {}
+        self.tokens: dict[int, heald.CancelToken] = {}
         self._finished: set[int] = set()
         self._oldest = 0
         self._callables: dict[bytes, Any] = {}
@@ -54,13 +54,13 @@ class Worker:
         try:
             meeting, token = self._begin(step, oldest)
         except HealdError as error:
-            return [False, pack_error(self._located(error))]
+            return [False, pack_error(self._with_worker_name(error))]
         try:
             return [True, pack_tensors(self._run(step, plan, feeds, timeout, meeting, token))]
         except HealdError as error:
-            return [False, pack_error(self._located(error))]
+            return [False, pack_error(self._with_worker_name(error))]
         except Exception as error:  # noqa: BLE001 - an engine would send the exception as a pickle
-            return [False, pack_error(self._located(Internal(describe_exception(error))))]
+            return [False, pack_error(self._with_worker_name(Internal(describe_exception(error))))]
         finally:
             self._end(step)
 
@@ -79,7 +79,7 @@ class Worker:
     def abort(self, step: int, error: bytes) -> None:
         """End a step by the error of another worker or of the caller."""
         with self._lock:
-            meeting, token = self._meeting(step), self._tokens.get(step)
+            meeting, token = self._meeting(step), self.tokens.get(step)
         if meeting is not None:
             meeting.abort(unpack_error(error))
         if token is not None:
@@ -87,11 +87,12 @@ class Worker:
 
     def extend(self, graph: bytes) -> list[Any]:
         """Replace the graph by one with more nodes and functions."""
-        whole = heald.graphdef.loads(graph)
-        nodes = [node for node in whole if node.name not in self._graph]
-        functions = [function for name, function in whole.functions.items() if name not in self._graph.functions]
-        self._graph = whole
-        return self._outcome(lambda: self._session.extend(Graph(nodes, functions, versions=whole.versions)))
+        extended_graph = heald.graphdef.loads(graph)
+        nodes = [node for node in extended_graph if node.name not in self._graph]
+        functions = [function for name, function in extended_graph.functions.items()
+                     if name not in self._graph.functions]
+        self._graph = extended_graph
+        return self._outcome(lambda: self._session.extend(Graph(nodes, functions, versions=extended_graph.versions)))
 
     def reset(self, containers: list[str]) -> list[Any]:
         return self._outcome(lambda: self._session.reset(containers))
@@ -114,27 +115,27 @@ class Worker:
     def _begin(self, step: int, oldest: int) -> tuple[LocalRendezvous, heald.CancelToken]:
         """Register a step. Raises FailedPrecondition for an id that this worker has seen."""
         with self._lock:
-            if step < self._oldest or step in self._finished or step in self._tokens:
+            if step < self._oldest or step in self._finished or step in self.tokens:
                 raise FailedPrecondition(f"step {step} was run before: a step runs at most once")
             self._oldest = max(self._oldest, oldest)
             self._finished = {number for number in self._finished if number >= self._oldest}
-            self._meetings = {number: meeting for number, meeting in self._meetings.items() if number >= self._oldest}
+            self.meetings = {number: meeting for number, meeting in self.meetings.items() if number >= self._oldest}
             meeting = self._meeting(step)
             assert meeting is not None
-            token = self._tokens[step] = heald.CancelToken()
+            token = self.tokens[step] = heald.CancelToken()
             return meeting, token
 
     def _meeting(self, step: int) -> LocalRendezvous | None:
         """Return the rendezvous of a step that is not over. The lock is held."""
         if step < self._oldest or step in self._finished:
             return None
-        return self._meetings.setdefault(step, LocalRendezvous())
+        return self.meetings.setdefault(step, LocalRendezvous())
 
     def _end(self, step: int) -> None:
         with self._lock:
             self._finished.add(step)
-            self._tokens.pop(step, None)
-            meeting = self._meetings.pop(step, None)
+            self.tokens.pop(step, None)
+            meeting = self.meetings.pop(step, None)
         if meeting is not None:
             meeting.abort(Cancelled("the step has ended"))
 
@@ -161,9 +162,9 @@ class Worker:
         try:
             return [True, work()]
         except HealdError as error:
-            return [False, pack_error(self._located(error))]
+            return [False, pack_error(self._with_worker_name(error))]
 
-    def _located(self, error: HealdError) -> HealdError:
+    def _with_worker_name(self, error: HealdError) -> HealdError:
         """Return the error with the worker's name. After a restart a missing variable has the reason as its hint."""
         device = error.device or ""
         if not device.startswith("/job:"):
