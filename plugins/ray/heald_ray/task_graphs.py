@@ -203,7 +203,7 @@ class _TaskChoice:
 
 
 def _stays(entry: Resolved, index: int) -> bool:
-    """True for an input that no process border may cut: a handle, or a reference that the node writes in node_path."""
+    """True for an input that no process border may cut: a handle, or a reference that the node writes in place."""
     tensor = entry.input_tensors[index]
     return tensor.dtype in HANDLE_TYPES or any(arg.is_ref for arg in entry.op.inputs if arg.name == tensor.arg)
 
