@@ -64,7 +64,8 @@ def test_a_factory_may_return_core_s_session_with_a_rendezvous_of_its_own():
 
 
 @pytest.mark.parametrize(("target", "error", "message"), [
-    ("tolt://a", NotFound, "no plugin serves the target 'tolt://a'; prefixes: local, meet, told; did you mean told?"),
+    ("tolt://a", NotFound,
+     "no plugin serves the target 'tolt://a'; prefixes: local, meet, ray, told; did you mean told?"),
     ("zz", NotFound, "install a plugin that serves it; `heald plugins` lists those that are here"),
     ("local://a", NotFound, "no plugin serves the target 'local://a'"), ("://a", NotFound, "no plugin serves"),
     (3, InvalidArgument, "target is a int, expected a text"),
