@@ -60,8 +60,17 @@ from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..program.deferred_errors import DeferredErrors
-from ..program.groups import GroupOutcome, splice
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
+from ..program.host_program import (
+    CONSTANT,
+    COPY,
+    EVENT,
+    GROUP,
+    HOST,
+    RUNTIME_CODES,
+    Call,
+    ProgramDef,
+    ProgramFunction,
+)
 from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
 from ..values.foreign_array import foreign_feed_error
@@ -81,6 +90,7 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
     from ..executor.calls.lazy_call import LazyCall
     from ..host.host import Host
+    from ..program.groups import Group, GroupOutcome
     from .group_binding import BoundGroups
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
@@ -182,8 +192,12 @@ class Linker:
         self._foreign_arguments = foreign_feeds
         self._fuses = fuses
         self._program = program
-        self._function, self.groups = splice(function, program.functions)
-        function = self._function
+        self.groups: tuple[Group, ...] = ()
+        if any(call.code == GROUP for call in function.kernels):
+            from ..program.groups import splice  # few programs have groups
+
+            function, self.groups = splice(function, program.functions)
+        self._function = function
         self._host = host
         self._context = context
         self._enclosing = (*enclosing, function.name)
