@@ -31,7 +31,10 @@ class TensorMetadata:
     def __init__(self, dtype: DType, shape: Shape) -> None:
         self.dtype = dtype
         self.shape = shape
-        self._hash = hash((dtype.number, shape))
+        try:
+            self._hash = hash((dtype.number, shape))
+        except (AttributeError, TypeError):
+            raise _bad_metadata(dtype, shape) from None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorMetadata):
@@ -71,6 +74,15 @@ class TensorMetadata:
     def nbytes(self) -> int:
         """The bytes of a static tensor of a fixed-size type, rows packed; 0 for other types."""
         return self.size * self.dtype.itemsize
+
+
+def _bad_metadata(dtype: object, shape: object) -> InvalidArgument:
+    """The error of metadata whose type or shape is of another class."""
+    if not isinstance(dtype, DType):
+        name = dtype.__name__ if isinstance(dtype, type) else repr(dtype)
+        return InvalidArgument(f"{name} is no type of heald.api.dtypes",
+                               hint="expected one such as dtypes.float32, or dtypes.of_numpy(array.dtype)")
+    return InvalidArgument(f"a shape is a {type(shape).__name__}", hint="expected a tuple such as (None, 3), or None")
 
 
 def shape_text(shape: Shape) -> str:
