@@ -293,3 +293,14 @@ def test_floats_keep_their_bits() -> None:
     for bits in (0x7FC00000, 0xFF800000, 0x00000001, 0x80000000):
         raw = wire.put_varint(4 << 3 | wire.FIXED32) + struct.pack("<I", bits)
         assert put_value(read_value(raw)) == raw
+
+
+@pytest.mark.parametrize("array", [np.float32([[1, 2], [3, 4]]), np.int32(7), np.array([b"a", b"bc"], object),
+                                   np.zeros((0, 3), ml_dtypes.bfloat16)])
+def test_numpy_takes_the_elements_of_a_value(array: Any) -> None:
+    value = TensorValue(np.asarray(array))
+    taken = np.asarray(value)
+    assert (taken.dtype, taken.shape, taken.tolist()) == (value.array().dtype, array.shape, array.tolist())
+    assert np.array(value).flags.writeable
+    if taken.dtype.kind == "f":
+        assert np.asarray(value, "f8").dtype == np.float64

@@ -216,6 +216,12 @@ class TensorValue:
             self._raw = _encode(self.array(), self.dtype)
         return self._raw
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The elements for NumPy's functions. Without it `np.asarray` returns an object array of the value itself."""
+        import numpy as np
+
+        return np.array(self.array(), dtype, copy=copy)
+
     def array(self) -> Array:
         """The elements as a read-only array: a view of the file, or of one element where it fills the tensor. Strings
         are an object array of bytes.
