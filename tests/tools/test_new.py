@@ -98,6 +98,17 @@ def test_a_wheel_has_templates_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert new.template_folder("ops") == packed
 
 
+@pytest.mark.parametrize("kind", ["loader", "command", "pass"])
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_copy_names_the_suite_where_its_tests_lack_it(  # type: ignore[no-untyped-def]
+    command, tmp_path, monkeypatch, kind, is_installed,
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(new.install, "is_importable", lambda module: is_installed)
+    needs = "its tests need heald-conformance: pip install" in command("new", kind, "mine").out
+    assert needs == (not is_installed and kind != "command")
+
+
 def test_a_new_command_reads_the_models_of_every_loader(command, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)
     command("new", "command", "my-count")

@@ -149,9 +149,15 @@ def _find_op(args: Namespace, model: str, op: str) -> FoundOp:
 
 def _tell_next(kind: str, folder: Path, plugin: str) -> None:
     """Tell how the plugin is tested in its folder, and how it is installed."""
-    say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
+    _tell_test_needs()
     say(f"install it later: {install.install_folder_command(f'./{folder}[test]')}")
     say(f"next: {NEXT[kind].format(folder=folder, plugin=plugin, type=plugin.upper())}")
+
+
+def _tell_test_needs() -> None:
+    """Name the suite that the tests run, where it is not installed."""
+    if not install.is_importable("heald_conformance"):
+        say(f"its tests need heald-conformance: {install.install_hint('heald', 'heald-conformance')}")
 
 
 def _new_file(args: Namespace) -> int:
@@ -163,7 +169,8 @@ def _new_file(args: Namespace) -> int:
     text = _fill_template(template_file(args.kind).read_text("utf-8"), names)
     whole_file.write_new(file, [text.encode()])
     say(f"{file}: a copy of heald's example {template.example}")
-    say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
+    if "heald_conformance" in template.test:
+        _tell_test_needs()
     say(f"next: {template.test.format(**words)}")
     return 0
 
