@@ -326,3 +326,44 @@ def test_made_up_inputs_are_for_one_run_of_the_outputs(command, saved):
     assert command("run", model, "--made-up", "--input", "s=abc").words[-1] == ["[3]"]
     assert "--made-up is for one run of the model's outputs, and --target is given" in command(
         "run", model, "--made-up", "--target", "y").err
+
+
+CLAIMING = """
+from heald.api import Description, Graph, Node, hookimpl
+
+HEALD_API = (1, 4)
+
+class Source:
+    signatures = {}
+
+    def describe(self):
+        return Description("claimed")
+
+    def graph(self):
+        x = Node("x", "Placeholder", attrs={"dtype": "float32"})
+        return Graph([x, Node("y", "Neg", ["x"], attrs={"T": "float32"})])
+
+    def initial_state(self):
+        return ()
+
+class Loader:
+    def recognise(self, path, head):
+        return head.startswith(b'{"claimed')
+
+    def open(self, path, options):
+        return Source()
+
+@hookimpl
+def heald_loaders(registry):
+    registry.add("claimed", Loader())
+"""
+
+
+@pytest.mark.parametrize("name", ["a.json", "b.h5", "c.onnx", "f.tflite", "g"])
+def test_a_file_that_a_plugins_loader_claims_is_its_model(command, scanned, folder, name):
+    plugin = folder / f"claiming_{name[0]}.py"
+    plugin.write_text(CLAIMING)
+    (folder / name).write_text('{"claimed": 3}')
+    done = command("scan", folder, "--json", "--plugin", plugin)
+    assert done.err == ""
+    assert {row["file"]: (row["kind"], row["error"]) for row in json.loads(done.out)} == {name: ("claimed", None)}

@@ -1,8 +1,9 @@
 """The model files below a folder, by the recognition of single files: no suffix and no format is named twice.
 
 A SavedModel, and a package of Core ML, is one model: its folder. The graph of a checkpoint stands for the checkpoint.
-Other files are models by their first bytes, or by a suffix of graphs. Text files of any content share some of these
-suffixes, so such a file is a model only where it begins as a graph does.
+Other files are models by their first bytes, or by a suffix of graphs. Loaders of plugins come first: a file that one of
+them recognises is a model of its format, whatever heald knows of its kind. Text files of any content share some
+suffixes of graphs, so such a file is a model only where it begins as a graph does.
 
 Links are not followed: a link within the folder leads to a file that the walk meets anyway, and another link leads out.
 The walk holds the names of one folder at a time, and does not recurse.
@@ -21,7 +22,7 @@ from ...errors import FailedPrecondition, HealdError, InvalidArgument, Location,
 from ...graphs.graph.graphdef_suffixes import TEXT_SUFFIXES
 from ...runtime.contract.loader import HEAD_BYTES
 from ...runtime.program.bef.sections import MAGIC
-from ...runtime.service.loading import is_recognised
+from ...runtime.service.loading import is_recognised, is_recognised_by_plugin
 from ...runtime.service.model_place import SAVED_MODEL_FILES, locate_model
 from ...runtime.service.runtime import runtime
 from ...runtime.support import mapped_file
@@ -110,8 +111,9 @@ class _Walk:
             try:
                 with reading(path):
                     head = mapped_file.head(path, HEAD_BYTES)
-                    kind = kind_of_file(path, head)
-                    if _is_model(path, head, kind):
+                    is_claimed = is_recognised_by_plugin(path, head, runtime().host.registries)
+                    kind = None if is_claimed else kind_of_file(path, head)
+                    if is_claimed or _is_model(path, head, kind):
                         yield ModelFile(path, self._name(path), kind if kind is not None and kind.is_model else None)
                     else:
                         self.others += 1

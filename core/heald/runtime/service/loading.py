@@ -186,6 +186,11 @@ def is_recognised(path: Path, head: bytes, registries: Registries) -> bool:
     return any(_recognises(entry, path, head) for entry in registries.loaders.values())
 
 
+def is_recognised_by_plugin(path: Path, head: bytes, registries: Registries) -> bool:
+    """As `is_recognised`, for the loaders that plugins bring."""
+    return any(_recognises(entry, path, head) for entry in registries.loaders.values() if entry.plugin != CORE_PLUGIN)
+
+
 def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:
     if not isinstance(form, str):
         raise InvalidArgument(f"format= is a {type(form).__name__}, expected the name of a loader",
