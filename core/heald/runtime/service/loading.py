@@ -39,7 +39,6 @@ from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
 from ..program.host_program import ProgramDef
 from ..support import file_kinds, mapped_file
-from ..support.fault_place import with_place
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
 from ..support.records import record
@@ -314,6 +313,8 @@ def _fault_of_loader(
     entry: LoaderEntry, method: str, path: Path, error: BaseException, typed: HealdError,
 ) -> HealdError:
     """Return the error with the loader's name, and the place of the fault in the loader's own code."""
+    from ..support.fault_place import with_place  # only a fault needs it
+
     what = f"{entry}: {method} of '{path}' raised "
     if isinstance(typed, Internal):
         text = what + " ".join(describe_exception(error).split())
