@@ -136,6 +136,34 @@ def test_a_device_that_fails_to_wait_behind_any_work_fails_its_check(command, pl
     assert f"wait {wait} failed" in row["reason"]
 
 
+BINDS_WRONGLY = """
+from heald.api import hookimpl
+from heald_example_device.device import Example
+
+HEALD_API = (1, 0)
+
+class Binds(Example):
+    type = "BINDS"
+
+def register(kernels):
+    kernels.kernel("AddV2")(lambda bind: RETURNED)
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="BINDS", scan=lambda config: [Binds(0, 1 << 20)], kernels=register)
+"""
+
+
+@pytest.mark.parametrize(("returned", "kind"), [("object()", "object"), ("7", "int"), ("'run'", "str")])
+def test_a_check_names_a_kernel_whose_bind_returns_no_kernel(command, plugin, returned, kind):
+    name = f"binds_{kind}_test"
+    text = BINDS_WRONGLY.replace("RETURNED", returned).replace("object()", "type('object', (), {})()")
+    done = command("devices", "BINDS:0", "--check", "--json", "--plugin", plugin(name, text))
+    assert done.status == 1
+    assert (f"bind of {name}'s kernel for AddV2 returned {kind}; expected a function, None, or an object with run and "
+            "attach") in done.out + done.err
+
+
 CRASHING = """
 import os
 import signal

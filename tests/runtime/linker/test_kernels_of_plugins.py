@@ -21,7 +21,7 @@ def heald_ops(registry):
     for name, metadata in (("BadShape", lambda attrs, x: 1 / 0), ("BadInfo", lambda attrs, x: (4,))):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=metadata))
-    for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind", "BadAttach"):
+    for name in ("Raise", "Count", "Two", "Refuse", "Keep", "BadBind", "BadAttach", "Alias"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=None if name == "Count" else lambda attrs, x: x))
     registry.add(OpSpec("Test>Needed", inputs=["x: T"], outputs=["a: T", "b: T", "c: T"], attrs=["T: type"],
@@ -43,6 +43,9 @@ def register(kernels):
     def counting(b):
         return {"none": lambda x: None, "three": lambda x: (x, x, x), "scalar": lambda x: 7.0,
                 "strided": lambda x: x[..., ::2]}[b.attrs["what"]]
+
+    kernels.kernel("Test>Alias", alias=lambda attrs: {"none": {}, "input": {0: 5}, "negative": {0: -1},
+                                                      "output": {7: 0}}[attrs["what"]])(lambda b: None)
 
     @kernels.kernel("Test>BadBind")
     def bad_bind(b):
@@ -177,6 +180,19 @@ def test_a_bind_that_returns_nonsense_is_named(config):
         session(config, "Two").run("n", {"x": X})
     with pytest.raises(Unimplemented, match="condition"):
         session(config, "Two", "other").run("n", {"x": X})
+
+
+@pytest.mark.parametrize("shape", [(4,), (None,)])
+@pytest.mark.parametrize(("what", "message"), [
+    ("none", "bind of test_kernels's kernel for Test>Alias returned None, but declares no alias= for output 0"),
+    ("input", "alias= of test_kernels's kernel for Test>Alias shows input 5 as output 0; the node"),
+    ("negative", "shows input -1 as output 0"),
+    ("output", "shows input 0 as output 7"),
+])
+def test_an_alias_that_the_kernel_does_not_declare_rightly_is_the_plugins_fault(config, shape, what, message):
+    with pytest.raises(PluginError, match=message) as caught:
+        session(config, "Alias", what, shape).run("after", {"x": X})
+    assert (caught.value.node, caught.value.plugin) == ("n", "test_kernels")
 
 
 @pytest.mark.parametrize(("op", "kind", "message"), [

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import Unavailable
 from ..contract.device import STREAM, Device
 from ..contract.device_limits import DeviceLimits
-from ..contract.kernel import Bind, Declined, run_of
+from ..contract.kernel import Bind, Declined, check_bound, run_of
 from ..support.disk_cache import DiskCache
 from ..support.remedy import device_remedy
 from ..values.dtypes import float32
@@ -65,6 +65,7 @@ def run_probe_kernel(
         if kernel.refuses(attrs) is None:
             node = Bind("probe", kernel.op, attrs, (meta, meta), (meta.meta,), device, STREAM, {})
             bound = kernel.bind(node)
+            check_bound(bound, kernel.pack, kernel.op)
             if isinstance(bound, Declined) or bound is None or node.scratch_sizes:
                 continue
             run_of(bound)(*inputs, output)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Unimplemented
+from ...errors import PluginError, Unimplemented
 from ..contract.device import STREAM
 from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, Own, check_bound, leave_to_collector, run_of
-from ..contract.op import MetadataRule, OpDef
+from ..contract.op import Attrs, MetadataRule, OpDef
 from ..executor.array_contract import check_returned, checked_run_function, poison_array
 from ..executor.calls.returned_results import run_on_list
 from ..executor.host_array import view
@@ -125,6 +125,8 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
     try:
         bound = kernel.bind(node)
         check_bound(bound, kernel.pack, node.op, is_fusion=kernel.is_fusion, compiler=kernel.compiler)
+        if not isinstance(bound, Declined) and not kernel.is_fusion and not kernel.compiler:
+            check_aliases(kernel, node.attrs, len(node.inputs), len(node.outputs), is_alias=bound is None)
     except Exception as error:  # noqa: BLE001 - raised again, typed
         raise_of("bind", error, kernel, node.node, node.op, device)
     if isinstance(bound, Declined):
@@ -138,6 +140,27 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
 
         bound = with_scratch(bound, node.scratch_sizes, kernel, node.device)
     return bound
+
+
+def check_aliases(
+    kernel: KernelDef, attrs: Attrs, input_count: int, output_count: int, *, is_alias: bool = False
+) -> None:
+    """Raise PluginError when `alias=` of the kernel names an input or output that the node does not have.
+
+    `is_alias`: the bind function returned None, so every output must have an entry.
+    """
+    aliases, owner = kernel.aliases(attrs), f"{kernel.pack}'s kernel for {kernel.op}"
+    wrong = next(((o, i) for o, i in aliases.items()
+                  if o not in range(output_count) or i not in range(input_count)), None)
+    if wrong is not None:
+        raise PluginError(f"alias= of {owner} shows input {wrong[1]} as output {wrong[0]}; the node's number of inputs "
+                          f"is {input_count}, of outputs {output_count}", plugin=kernel.pack,
+                          hint="give {output index: input index}, both from 0")
+    missing = next((o for o in range(output_count) if o not in aliases), None)
+    if is_alias and missing is not None:
+        raise PluginError(f"bind of {owner} returned None, but declares no alias= for output {missing}",
+                          plugin=kernel.pack,
+                          hint=f"return a run function, or declare alias={{{missing}: input index}}")
 
 
 class LazyKernel:

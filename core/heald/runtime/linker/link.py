@@ -48,7 +48,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
+from ...errors import FailedPrecondition, HealdError, InvalidArgument, PluginError, Unimplemented
 from ..contract.device import own_method, reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import CHAIN_CODES, KEEPING_CODES, SEND_CODE
@@ -75,7 +75,7 @@ from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
 from ..values.foreign_array import foreign_feed_error
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
-from .binder import Binder, LazyKernel
+from .binder import Binder, LazyKernel, check_aliases
 from .candidates import Candidates
 from .checked_memory import check_memory
 from .folding import fold_call, is_worth_folding, laid_out_bytes
@@ -390,6 +390,8 @@ class Linker:
             if not all(infos[call.args[i]].is_known for i in binder.value_inputs()):
                 continue
             for result, argument in binder.candidates[0].aliases(call.attrs).items():
+                if result not in range(len(call.results)) or argument not in range(len(call.args)):
+                    continue  # the bind of the call refuses it
                 meta = infos[call.results[result]].meta
                 if meta.is_static and meta == infos[call.args[argument]].meta:
                     source[call.results[result]] = call.args[argument]
@@ -554,6 +556,11 @@ def _lazy_call(
     """Return the call in the form that binds in the run."""
     from ..executor.calls.lazy_call import LazyCall  # the rarer forms are imported with their first call
 
+    for kernel in binder.candidates:
+        try:
+            check_aliases(kernel, call.attrs, len(inputs), len(call.results))
+        except PluginError as error:
+            raise error.at(node=call.node, op=call.op, device=binder.device_name) from None
     may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
     return LazyCall(call, binder.device, memory, binder.candidates[0], LazyKernel(binder, inputs, needed),
                     alias=may_alias, retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
