@@ -148,8 +148,15 @@ class Subject:
         return [k for k in self.host.registries.kernels.loaded_kernels() if k.device_type == self.type]
 
     def kernels(self) -> list[KernelDef]:
-        """The kernels under test: of the pack, or all."""
-        return [k for k in self.registered_kernels() if self.is_tested(k.pack)]
+        """The kernels under test: of the pack, or all. Kernels of unknown ops have a case of their own."""
+        ops = self.host.registries.ops
+        return [k for k in self.registered_kernels() if self.is_tested(k.pack) and k.op in ops]
+
+    def kernels_of_unknown_ops(self) -> dict[str, tuple[KernelDef, str]]:
+        """The kernels under test whose op no plugin brings, with a hint, by op."""
+        self.host.registries.kernels.load(self.type)
+        kernels = self.host.registries.kernels.kernels_of_unknown_ops(self.type)
+        return {kernel.op: (kernel, hint) for kernel, hint in kernels if self.is_tested(kernel.pack)}
 
     def candidates(self, op: str) -> list[KernelDef]:
         """The kernels under test for one op."""

@@ -125,6 +125,22 @@ def test_a_device_whose_plugin_registers_no_kernel_is_told_so(command, tmp_path)
     assert row["remedy"] == "the function that it names calls kernels.kernel(OP, ...)(bind) for each op"
 
 
+@pytest.mark.parametrize(("op", "hint"), [
+    ("Relu7", "did you mean Relu or Relu6"), ("MatMull", "did you mean MatMul"), ("Xq>Zzzz", "a plugin may bring it")])
+def test_a_kernel_for_an_op_that_does_not_exist_is_told_when_its_device_is_checked(command, tmp_path, op, hint):
+    name = f"misnaming_{len(op)}"  # a module is imported once a process
+    (tmp_path / f"{name}.py").write_text(
+        "from heald.api import hookimpl\nfrom heald_example_device.device import Example\nHEALD_API = (1, 0)\n"
+        "class Typo(Example):\n    type = 'TYPO'\ndef register(kernels):\n"
+        f"    kernels.kernel({op!r})(lambda bind: print)\n@hookimpl\ndef heald_devices(registry):\n"
+        "    registry.device(type='TYPO', scan=lambda config: [Typo(0, 1 << 20)], kernels=register)\n")
+    done = command("devices", "TYPO:0", "--check", "--plugin", tmp_path / f"{name}.py", "--json")
+    (row,) = json.loads(done.out)
+    assert (row["check"], row["reason"]) == (
+        "PASS", f"it passes, but has kernels for ops that do not exist: '{op}' (plugin {name})")
+    assert hint in row["remedy"]
+
+
 def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkeypatch):
     files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
     for file in files:

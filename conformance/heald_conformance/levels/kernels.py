@@ -55,6 +55,14 @@ def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
     return dtype in allowed and any(dtype in (few if types is None else types) for types in declared)
 
 
+@sentence(over=lambda on: sorted(on.kernels_of_unknown_ops()))
+def a_kernel_is_for_an_op_that_exists(on: Subject, op: str) -> None:
+    """Fails for each kernel whose op no plugin brings. There is no case where every op exists."""
+    kernel, hint = on.kernels_of_unknown_ops()[op]
+    raise Broken(f"plugin {kernel.pack}: kernel for '{op}': no such op; {hint}", rule="kernels",
+                 expected="the name of a registered op", got=f"kernels.kernel('{op}')")
+
+
 @sentence(over=recorded_ops)
 def a_kernel_agrees_with_tensorflow(on: Subject, op: str) -> None:
     """Runs TensorFlow's recorded cases of the op that a kernel of the device takes."""

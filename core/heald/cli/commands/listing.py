@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ...runtime.host.device_record import DeviceRecord
     from ...runtime.host.host import Host
 
+NO_SUCH_OP = "it passes, but has kernels for ops that do not exist:"
+LISTED_KERNELS = 3  # of unknown ops, in a reason
 NO_KERNELS = "it only copies: no plugin has kernels for {type}"
 NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
 NONE_REGISTERED = "it only copies: plugin {plugins} names kernels for {type}, and registered none"
@@ -152,7 +154,19 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
             passed = without_kernels = False
     took = round(1000 * (perf_counter() - start), 1)
     row = {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
-    return row | _reason_without_kernels(record.type, host) if without_kernels else row
+    if without_kernels:
+        return row | _reason_without_kernels(record.type, host)
+    return row | _reason_of_unknown_ops(record.type, host) if passed else row
+
+
+def _reason_of_unknown_ops(device_type: str, host: Host) -> dict[str, str]:
+    """The first kernels of the device type whose op does not exist, with a remedy; empty where every op exists."""
+    kernels = host.registries.kernels.kernels_of_unknown_ops(device_type)
+    if not kernels:
+        return {}
+    named = [f"'{kernel.op}' (plugin {kernel.pack})" for kernel, _ in kernels]
+    more = f" and {len(named) - LISTED_KERNELS} more" if len(named) > LISTED_KERNELS else ""
+    return {"reason": f"{NO_SUCH_OP} {', '.join(named[:LISTED_KERNELS])}{more}", "remedy": kernels[0][1]}
 
 
 def _reason_without_kernels(device_type: str, host: Host) -> dict[str, str]:

@@ -592,6 +592,15 @@ class KernelRegistry:
             self._load_families(op, device_type, plugin)
         return [kernel for rivals in self._kernels.values() for kernel in rivals]
 
+    def kernels_of_unknown_ops(self, device_type: str) -> list[tuple[KernelDef, str]]:
+        """The kernels for a device type whose op no plugin brings, each with the nearest names as a hint.
+
+        Registration says nothing: the plugin with the op may be missing on purpose.
+        """
+        unknown = [kernel for kernel in self.loaded_kernels()
+                   if kernel.device_type == device_type and kernel.op not in self._ops]
+        return [(kernel, self._ops.hint_of_unknown(kernel.op)) for kernel in unknown]
+
     def conflicts(self) -> list[Conflict]:
         """Kernels of equal priority that two plugins register for one op and device type, by pair of plugins. Ops whose
         pack config chooses have no conflict."""

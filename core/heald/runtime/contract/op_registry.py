@@ -110,9 +110,10 @@ class OpRegistry:
         return op
 
     def _unknown(self, name: str) -> NotFound:
-        return NotFound(f"no op is called '{name}'", op=name, hint=partial(self._remedy, name))
+        return NotFound(f"no op is called '{name}'", op=name, hint=partial(self.hint_of_unknown, name))
 
-    def _remedy(self, name: str) -> str:
+    def hint_of_unknown(self, name: str) -> str:
+        """The way to an op that is not registered: its plugin, or the nearest names."""
         plugin = plugin_of_op(name)
         if plugin is not None:
             return self._hint_of_plugin(plugin)
