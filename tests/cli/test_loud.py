@@ -126,7 +126,8 @@ def test_a_device_whose_plugin_registers_no_kernel_is_told_so(command, tmp_path)
 
 
 @pytest.mark.parametrize(("op", "hint"), [
-    ("Relu7", "did you mean Relu or Relu6"), ("MatMull", "did you mean MatMul"), ("Xq>Zzzz", "a plugin may bring it")])
+    ("Relu7", "did you mean Relu or Relu6"), ("MatMull", "did you mean MatMul"),
+    ("Qwxvutjkq", "a plugin may bring it")])
 def test_a_kernel_for_an_op_that_does_not_exist_is_told_when_its_device_is_checked(command, tmp_path, op, hint):
     name = f"misnaming_{len(op)}"  # a module is imported once a process
     (tmp_path / f"{name}.py").write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -246,3 +247,17 @@ def test_a_bind_function_returns_a_function_none_or_an_attachable() -> None:
         check_bound(good, "pack", "Add")
     with pytest.raises(PluginError, match="bind of pack's kernel for Add returned int; expected a function, None"):
         check_bound(3, "pack", "Add")
+
+
+@pytest.mark.parametrize(("ops", "heads", "both"), [
+    (["Add", "MatMul"], ["MatMul"], "MatMul"), (["Mul", "Conv2D", "MatMul"], ["MatMul", "Conv2D"], "Conv2D, MatMul"),
+    (["Add"], ["MatMul"], None), (["Add"], [], None)])
+def test_a_fusion_with_an_op_in_both_lists_gives_a_warning(ops: list[str], heads: list[str], both: str | None) -> None:
+    kernels = registry()
+    kernels.add_pack(KernelPack("TOY", lambda to: to.fusion("F", ops=ops, heads=heads)(lambda _: None), 0, "a"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernels.load("TOY")
+    texts = [str(warning.message) for warning in caught]
+    assert [text.partition(" in ops=")[0] for text in texts] == (
+        [] if both is None else [f"plugin a: fusion 'F' has {both}"])

@@ -349,9 +349,10 @@ class FusionDef(NamedTuple):
     """A fusion: a chain of ops that one kernel of a pack can compute at once.
 
     The same pack serves all ops, on the same device, and all have the shape of the last op. Only the fusion's own ops
-    consume the values between them. The ops are of `ops`; at most one is of `heads`, and is the first. At most one op
-    of `leads` precedes the head: it makes the head's first input, may have any shape, and is then the first of
-    `Bind.fused`.
+    consume the values between them. The ops are of `ops`, which does not contain the heads. At most one op is of
+    `heads`, and is the first. An op in both counts as one of `ops` and may stand anywhere, any number of times. At most
+    one op of `leads` precedes the head: it makes the head's first input, may have any shape, and is then the first of
+    `Bind.fused`. A chain without a head is asked too, and the bind function declines it.
     """
 
     kernel: KernelDef  # its `op` is the fusion's name
@@ -685,6 +686,7 @@ class KernelRegistry:
             rivals.sort(key=self._rank)
             if not kernel.layouts:
                 self._note_displaced(kernel, rivals)
+        self._to_tell += [text for fusion in kernels.fusions if (text := _doubt_of_heads(fusion))]
         key = pack.device_type, pack.plugin  # a family adds to the fusions and patterns of its pack
         fusions = [*self._fusions.get(key, ()), *kernels.fusions]
         self._fusions[key] = sorted(fusions, key=lambda fusion: -fusion.kernel.priority)
@@ -752,6 +754,15 @@ class KernelRegistry:
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack
+
+
+def _doubt_of_heads(fusion: FusionDef) -> str | None:
+    """The warning for a fusion whose `ops` and `heads` overlap: these heads begin no fusion. None without overlap."""
+    both = sorted(fusion.ops & fusion.heads)
+    if not both:
+        return None
+    return (f"plugin {fusion.kernel.pack}: fusion '{fusion.kernel.op}' has {', '.join(both)} in ops= and heads=, so a "
+            "chain may have it anywhere; leave it out of ops= for a chain that begins with it")
 
 
 def _check_layouts(kernel: KernelDef) -> None:
