@@ -85,3 +85,13 @@ def test_an_error_of_heald_that_a_device_raises_stays_itself(step, method):
     failing[:] = method, "ResourceExhausted"
     with pytest.raises(ResourceExhausted, match="boom"):
         function(np.float32([1, 2, 3]))
+
+
+@pytest.mark.parametrize(("method", "is_named"), [("synchronize", True), ("copy_in", False), ("record", False)])
+def test_the_hint_of_a_failed_wait_names_the_mode_that_finds_the_node(step, method, is_named):
+    function, failing = step
+    failing[:] = method, "ValueError"
+    with pytest.raises(PluginError) as caught:
+        function(np.float32([1, 2, 3]))
+    assert ("HEALD_DEBUG__SYNCHRONOUS=1 names the node" in caught.value.hint) is is_named
+    assert "[plugins] block = ['faulty'] leaves its devices out" in caught.value.hint

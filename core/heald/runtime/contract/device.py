@@ -102,6 +102,10 @@ class Device(Protocol):
     def synchronize(self, event: Event) -> None:
         """Block until the event has happened. Raises the device's error.
 
+        The runtime does not await every event. So the error of enqueued work is raised by each later event too, until
+        a `synchronize` has raised it. An error that belongs to one event alone may never reach the user, who then
+        receives wrong values.
+
         Unavailable, raised by this or any other method while a step runs, declares the device lost: its Host does not
         use it again.
         """

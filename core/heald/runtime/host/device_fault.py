@@ -8,20 +8,24 @@ from ...errors import HealdError, describe_exception
 from ..contract.device import Device
 from ..support.fault_place import method_of, with_place
 from ..support.kernel_errors import as_plugin_error
-from ..support.remedy import device_remedy
+from ..support.remedy import device_remedy, work_remedy
 
 
-def device_fault(error: BaseException, device: Device | None, name: str, plugin: str) -> HealdError:
+def device_fault(
+    error: BaseException, device: Device | None, name: str, plugin: str, *, is_of_step: bool = False
+) -> HealdError:
     """Return the typed error for an exception of a device: it names device, plugin and, where known, the method.
 
     An error of heald stays itself, for the device means it for the user.
+
+    `is_of_step`: a step ran. A wait then raises the error of work that was enqueued for an earlier node.
     """
     method = None if device is None else method_of(error, device)
     what = f"{method} of device {name}" if method is not None else f"device {name}"
     typed = as_plugin_error(error, f"{what} (plugin {plugin})")
     if typed is not error:
         typed.message = with_place(typed.message, error, type(device).__module__)
-        typed.hint = device_remedy(plugin)
+        typed.hint = (work_remedy if is_of_step and method == "synchronize" else device_remedy)(plugin)
     return typed.at(device=name, plugin=plugin, method=method)
 
 

@@ -162,7 +162,7 @@ class DeviceSet:
 
     def fault(self, device: Device, error: BaseException) -> HealdError:
         """Return the typed error for an exception of one of this device's methods, and note it as `failed` does."""
-        typed = device_fault(error, device, self.name_of(device), self.plugin_of(device))
+        typed = device_fault(error, device, self.name_of(device), self.plugin_of(device), is_of_step=True)
         self.note_failure(device, typed)
         return typed
 

@@ -115,6 +115,6 @@ def _wait(device: Device, name: str, plugin: str, events: SimpleQueue[tuple[Even
         try:
             device.synchronize(event)
         except BaseException as raised:  # noqa: BLE001 - any exception of a device becomes the error of the value
-            error = device_fault(raised, device, name, plugin)
+            error = device_fault(raised, device, name, plugin, is_of_step=True)
         done(error)
         del next_one, event, done, error

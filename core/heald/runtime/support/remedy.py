@@ -17,6 +17,11 @@ def device_remedy(plugin: str) -> str:
     return f"report it to the authors of plugin {plugin}; [plugins] block = ['{plugin}'] leaves its devices out"
 
 
+def work_remedy(plugin: str) -> str:
+    """Return the remedy of a fault in enqueued work: it comes to light behind a later node than its own."""
+    return f"HEALD_DEBUG__SYNCHRONOUS=1 names the node of the fault; {device_remedy(plugin)}"
+
+
 def compiler_remedy(plugin: str, compiler: str) -> str:
     """Return the remedy of a fault in a plugin's compiler."""
     return f"report it to the authors of plugin {plugin}; [passes] disable = ['{compiler}'] leaves it out"
