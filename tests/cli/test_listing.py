@@ -43,7 +43,37 @@ def test_devices_are_listed_without_opening_them(command):
     assert done.status == 0
     assert by_name(done)["EXAMPLE:0"]["status"] == "found"
     assert by_name(done)["EXAMPLE:0"]["attributes"]["memory"] == 1 << 30
-    assert ["EXAMPLE:0", "example_device", "found", "1.07", "GB", "model", "make-believe"] in command("devices").words
+    shown = ["EXAMPLE:0", "example_device", "found", "1.07", "GB", "serves", "on", "request", "only,", "model"]
+    assert [*shown, "make-believe"] in command("devices").words
+
+
+ROLES = """
+from heald.api import hookimpl
+from heald_example_device.device import Example
+
+HEALD_API = (1, 0)
+
+class Roles(Example):
+    type = "ROLES"
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.attributes = {**self.attributes, "accelerator": IS_ACCELERATOR}
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="ROLES", scan=lambda config: [Roles(0, 1 << 20)], priority=PRIORITY)
+"""
+
+
+@pytest.mark.parametrize("priority", [5, 50])
+@pytest.mark.parametrize("is_accelerator", [False, True])
+def test_a_list_tells_whether_nodes_come_to_a_device_without_a_request(command, plugin, priority, is_accelerator):
+    text = ROLES.replace("IS_ACCELERATOR", str(is_accelerator)).replace("PRIORITY", str(priority))
+    file = plugin(f"roles_{priority}_{is_accelerator}_test".lower(), text)
+    row = next(" ".join(row) for row in command("devices", "--plugin", file).words if row[:1] == ["ROLES:0"])
+    assert ("serves on request only" in row) == (priority < 10)
+    assert ("no accelerator" in row) == (not is_accelerator)
 
 
 def test_figures_of_cost_are_listed(command, monkeypatch):

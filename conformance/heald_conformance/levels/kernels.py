@@ -24,6 +24,7 @@ T = TypeVar("T")
 # TensorFlow documents these ops so: an index out of range is an error on the CPU, and gives zeros on other devices.
 ZEROS_OUT_OF_RANGE = ("GatherV2",)
 LONGEST_RUN_SECONDS = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
+MOST_SHOWN_ELEMENTS = 64  # of all inputs of a case, in the text of its failure
 NO_DIVISION = "Integer division by zero"  # error text of its CPU kernels; the result on other devices is undefined
 
 
@@ -77,9 +78,11 @@ def a_kernel_agrees_with_tensorflow(on: Subject, op: str) -> None:
                 continue
             tried += not isinstance(got, errors.HealdError)
             differences = [] if may_succeed_on_device(on, case, got) else disagreements(case, got)
-            wrong += [f"{line} ({fed_text(fed)}, attributes {case.attrs})" for line in differences]
+            wrong += [f"{line} ({fed_text(fed)}, attributes {case.attrs}{small_inputs(case.inputs)})"
+                      for line in differences]
     if wrong:
-        raise Broken(f"{op} gives something else than TensorFlow, {len(wrong)} times", rule="kernels",
+        count = "once" if len(wrong) == 1 else f"{len(wrong)} times"
+        raise Broken(f"{op} gives something else than TensorFlow, {count}", rule="kernels",
                      expected="what TensorFlow gave", got="\n            ".join(wrong[:5]))
     check_any_tried(tried, reasons or {"errors only"},
                     f"none of {len(recorded)} recorded cases of {op} is for its kernels")
@@ -251,6 +254,13 @@ def ways_to_feed(
     numbers = usual - settings or usual
     feedings = [numbers, frozenset(sorted(numbers)[:1]), usual, *([everything] if on.host_visible else [])]
     return list(dict.fromkeys(feedings))
+
+
+def small_inputs(inputs: Sequence[Array]) -> str:
+    """The values of a case's inputs for its failure, empty where they are too many to read."""
+    if sum(array.size for array in inputs) > MOST_SHOWN_ELEMENTS:
+        return ""
+    return "".join(f", input {i} {' '.join(repr(array).split())}" for i, array in enumerate(inputs))
 
 
 def fed_text(fed: frozenset[int]) -> str:

@@ -7,6 +7,7 @@ types: strings are stored as bytes of one length, and bfloat16 as float32.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ def read_recording(file: str, inputs: Collection[str], outputs: Collection[str],
             name, kind = _place(key, inputs, outputs)
             if not _has_name(name, kind, (inputs, outputs, nodes)):
                 raise InvalidArgument(f"'{file}' has '{key}', which is no input, output or tensor of the model",
-                                      hint=did_you_mean(name, [*inputs, *outputs]))
+                                      hint=_hint_of_unknown(key, name, inputs, outputs))
             recording[kind][_tensor(name) if kind == 2 else name] = arrays[key]
     if not recording.outputs and not recording.tensors:
         raise InvalidArgument(f"'{file}' has no output and no tensor to compare",
@@ -68,6 +69,16 @@ def _place(key: str, inputs: Collection[str], outputs: Collection[str]) -> tuple
         if key.startswith(prefix):
             return key.removeprefix(prefix), kind
     return key, 0 if key in inputs else 1 if key in outputs else 2
+
+
+def _hint_of_unknown(key: str, name: str, inputs: Collection[str], outputs: Collection[str]) -> str | None:
+    """The nearest names. Without one, the two ways to feed the array to an input."""
+    near = did_you_mean(name, [*inputs, *outputs])
+    if near is not None or key != name or not inputs:
+        return near
+    first = next(iter(inputs))
+    value = shlex.quote(f"{first}=OTHER.npz:{key}")
+    return f"rename it: {INPUTS}{first}, or keep it in another file: --input {value}"
 
 
 def _has_name(name: str, kind: int, names: Sequence[Collection[str]]) -> bool:

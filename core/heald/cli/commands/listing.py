@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,9 @@ def devices(args: Namespace) -> int:
     if args.json:
         show_json(rows)
     elif rows:
-        texts = [row | {"memory": _memory(row), "attributes": _attributes(row)} for row in rows]
+        on_request = host.on_request()
+        texts = [row | {"memory": _memory(row), "attributes": _attributes(row, on_request)}
+                 for row in rows]
         columns = ("name", "check", "ms", "plugin", "status", "reason", "remedy", "memory", "attributes")
         show(texts, columns, wrap=("reason", "remedy", "attributes"))
     else:
@@ -185,11 +187,15 @@ def _memory(row: Mapping[str, Any]) -> str:
     return byte_text(memory) if isinstance(memory, int) else ""
 
 
-def _attributes(row: Mapping[str, Any]) -> str:
+def _attributes(row: Mapping[str, Any], on_request: Collection[str]) -> str:
+    """The attributes as text, with the facts that decide whether a node without a request may come to the device."""
+    is_on_request = row["type"] in on_request and row["status"] != "unavailable"
+    roles = ["serves on request only"] if is_on_request else []
+    roles += ["no accelerator"] if row["attributes"].get("accelerator") is False else []
     attributes = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
                   if key != "memory"}
-    return ", ".join(key if value is True else f"{key} {value}" for key, value in attributes.items()
-                     if value is not False)
+    texts = [key if value is True else f"{key} {value}" for key, value in attributes.items() if value is not False]
+    return ", ".join([*roles, *texts])
 
 
 def _figures(cost: object) -> object:
