@@ -56,7 +56,9 @@ class Case:
         arguments = (subject,) if self.parameter is None else (subject, self.parameter)
         if isinstance(subject, HookSubject):
             return run_within(DEADLINE, lambda: self.function(*arguments), self.title)
-        return self.function(*arguments)
+        from .device_deadline import run_before_deadline
+
+        return run_before_deadline(subject.device, lambda: self.function(*arguments), self.title)
 
     def __call__(self, name: str, settings: Settings | None = None) -> list[Any]:
         """Check the claim for every parameter, on the device, queue, allocator, ... of this name.
