@@ -142,6 +142,17 @@ def test_a_kernel_for_an_op_that_does_not_exist_is_told_when_its_device_is_check
     assert hint in row["remedy"]
 
 
+@pytest.mark.parametrize(("module", "named"), [
+    ("absent_package.plugin", "absent_package"), ("absent.inner.plugin", "absent.inner"),
+    ("absent_module", "absent_module")])
+def test_a_module_that_config_names_and_that_is_absent_is_named_by_its_package(command, monkeypatch, module, named):
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", module)
+    done = command("devices", "CPU:0")
+    assert done.status == 1
+    assert f"plugin {named} is failed: module {module} does not exist" in done.err
+    assert "run 'pip install -e .' beside its pyproject.toml, or set PYTHONPATH" in done.err
+
+
 def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkeypatch):
     files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
     for file in files:

@@ -187,7 +187,7 @@ class Plugins:
             from .plugin_module import import_plugin, read_hooks
 
             if distribution is None:  # its module states its id
-                record = replace(record, id=_own_id(import_plugin(candidate.source), record.id))
+                record = replace(record, id=_own_id(import_plugin(candidate.source, is_installed=False), record.id))
                 self._check_blocked(record)
             self._check_free(record)
             if distribution is not None:
@@ -195,6 +195,8 @@ class Plugins:
             module = import_plugin(candidate.source)
             hooks = read_hooks(module, record.id, self.config, record.distribution)
         except HealdError as error:
+            if distribution is None and record.id == "plugin" and "." in record.module:
+                record = replace(record, id=record.module.rpartition(".")[0])  # NAME.plugin: it stated no id
             return self._note_failure(record, error), None, None
         record = replace(record, hooks=tuple(hooks.table))
         if hooks.observer is not None:

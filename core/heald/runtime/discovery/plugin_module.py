@@ -45,8 +45,11 @@ _WRAPPERS = (staticmethod, classmethod, MethodType)  # pluggy takes them for hoo
 _OPEN_PARAMETERS = CO_VARARGS | CO_VARKEYWORDS
 
 
-def import_plugin(source: Source) -> ModuleType:
-    """The plugin's module. Raises PluginError when it does not exist or cannot be imported."""
+def import_plugin(source: Source, *, is_installed: bool = True) -> ModuleType:
+    """The plugin's module. Raises PluginError when it does not exist or cannot be imported.
+
+    `is_installed`: a distribution announces it; else config or the command line names it.
+    """
     if isinstance(source, Path):
         return _import_file(source)
     if isinstance(source, ModuleType):
@@ -57,8 +60,9 @@ def import_plugin(source: Source) -> ModuleType:
     except PluginError as error:
         missing = getattr(error.__cause__, "name", None)
         if isinstance(error.__cause__, ModuleNotFoundError) and f"{source}.".startswith(f"{missing}."):
-            raise PluginError(f"module {source} does not exist: no '{missing}' on sys.path",
-                              hint=f"reinstall the distribution that '{missing}' is part of") from error
+            hint = (f"reinstall the distribution that '{missing}' is part of" if is_installed else
+                    f"run 'pip install -e .' beside its pyproject.toml, or set PYTHONPATH to the folder of '{missing}'")
+            raise PluginError(f"module {source} does not exist: no '{missing}' on sys.path", hint=hint) from error
         raise
 
 
