@@ -18,22 +18,23 @@ from .verdict import Broken
 
 T = TypeVar("T")
 DEVICE_DEADLINE = 300.0  # seconds of a case; devices in simulators take a minute for the longest
-_hanging: dict[int, str] = {}  # id of a device -> the case that its method did not return from
+hanging_methods: dict[int, str] = {}  # id of a device -> the case that its method did not return from
 
 
 def run_before_deadline(device: Device, function: Callable[[], T], title: str) -> T:
     """Run a case of a device. Raises Broken at the deadline, and at once when an earlier case never ended."""
-    if id(device) in _hanging:
-        raise Broken(title, expected="a device that returns", got=f"{_hanging[id(device)]} hangs still", rule="returns")
+    if id(device) in hanging_methods:
+        raise Broken(title, expected="a device that returns", got=f"{hanging_methods[id(device)]} hangs still",
+                     rule="returns")
     try:
         return run_within(DEVICE_DEADLINE, function, title)
     except Broken as broken:
         methods = sorted(set(running_methods(device))) if "the end of the call within" in str(broken) else []
         if not methods:
             raise
-        _hanging[id(device)] = f"{' and '.join(methods)} of the device"
+        hanging_methods[id(device)] = f"{' and '.join(methods)} of the device"
         raise Broken(title, expected=f"the end of the case within {DEVICE_DEADLINE:g} s",
-                     got=f"{_hanging[id(device)]} hangs", rule="returns") from None
+                     got=f"{hanging_methods[id(device)]} hangs", rule="returns") from None
 
 
 def running_methods(device: Device) -> Iterator[str]:

@@ -34,7 +34,7 @@ class Hanging:
 @pytest.fixture
 def device(monkeypatch):
     monkeypatch.setattr(device_deadline, "DEVICE_DEADLINE", 0.1)
-    monkeypatch.setattr(device_deadline, "_hanging", {})
+    monkeypatch.setattr(device_deadline, "hanging_methods", {})
     hanging = Hanging()
     yield hanging
     hanging.end.set()

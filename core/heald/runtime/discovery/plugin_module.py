@@ -61,7 +61,7 @@ def import_plugin(source: Source, *, is_installed: bool = True) -> ModuleType:
         missing = getattr(error.__cause__, "name", None)
         if isinstance(error.__cause__, ModuleNotFoundError) and f"{source}.".startswith(f"{missing}."):
             hint = (f"reinstall the distribution that '{missing}' is part of" if is_installed else
-                    f"run 'pip install -e .' beside its pyproject.toml, or set PYTHONPATH to the folder of '{missing}'")
+                    f"install the folder of its pyproject.toml with pip, or set PYTHONPATH to that of '{missing}'")
             raise PluginError(f"module {source} does not exist: no '{missing}' on sys.path", hint=hint) from error
         raise
 
