@@ -88,7 +88,7 @@ def test_a_stripped_models_error_names_the_fed_and_the_compiled_shapes():
 
 
 def test_unknown_dimensions_need_a_shape():
-    with pytest.raises(InvalidArgument, match="--input NAME=SHAPE"):
+    with pytest.raises(InvalidArgument, match="--input NAME:SHAPE"):
         compile_model(DIGITS)
 
 
