@@ -142,16 +142,18 @@ def test_copies_between_memories_are_edges_of_their_own():
     from heald_report.node_table import NodeTable, bodies_of
     from heald_report.pictures import Gallery
 
-    names = {"a/p": -1, "a/q": -1, "b/r": -1, "b/s": 3, "b/t": 3, "c": 3}
+    names = {"a/p": -1, "a/q": -1, "b/r": -1, "b/s": 3, "b/t": 3, "c": 3, "waits": -1}
     graph = Graph([node("a/p", "Neg", "a/q"), placeholder("a/q", (2,)), node("b/r", "Neg", "a/p"),
-                   node("b/s", "Neg", "a/p"), node("b/t", "AddV2", "a/q", "b/r"), node("c", "Neg", "b/t")])
+                   node("b/s", "Neg", "a/p"), node("b/t", "AddV2", "a/q", "b/r"), node("c", "Neg", "b/t"),
+                   Node("waits", "NoOp", controls=("c",))])
     table = NodeTable(bodies_of(graph))
     gallery = Gallery(table, [names[name] for _, name in table.numbers])
     root = gallery.pictures[gallery.root]
     labels = [box.label for box in root.boxes]
     edges = [(labels[edge.start], labels[edge.end], edge.tensors, bool(edge.flags & CROSSING), edge.copies)
              for edge in root.edges]
-    assert sorted(edges) == [("a", "b", 1, False, ()), ("a", "b", 2, True, ((-1, 3),)), ("b", "c", 1, False, ())]
+    assert sorted(edges) == [("a", "b", 1, False, ()), ("a", "b", 2, True, ((-1, 3),)), ("b", "c", 1, False, ()),
+                             ("c", "waits", 1, False, ())]
 
 
 def test_functions_that_call_each_other_are_drawn_once():

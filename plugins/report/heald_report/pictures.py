@@ -179,14 +179,20 @@ class _PictureMaker:
 
     def _drawn_edges(self, start: int, end: int, pairs: Sequence[tuple[str, str]], bends: list[Point],
                      ) -> Iterator[DrawnEdge]:
-        """Yield an edge for the tensors that stay in their memory, and one for those that are copied."""
+        """Yield an edge for the tensors that stay in their memory, and one for those that are copied.
+
+        An edge of control has no tensor to copy."""
         flags = BACKWARDS if start > end else 0
-        memories = [tuple(self._gallery.memory(self._body, name) for name in pair) for pair in pairs]
+        memories = [(self._gallery.memory(self._body, source), self._gallery.memory(self._body, target))
+                    for source, target in pairs if self._has_tensor(source, target)]
         copies = [(source, target) for source, target in memories if source != target]
         if len(copies) < len(pairs):
             yield DrawnEdge(start, end, len(pairs) - len(copies), flags, bends)
         if copies:
             yield DrawnEdge(start, end, len(copies), flags | CROSSING, bends, tuple(sorted(set(copies))))
+
+    def _has_tensor(self, source: str, target: str) -> bool:
+        return any(tensor.node == source for tensor in self._body.nodes[target].inputs)
 
 
 def memories_of(devices: Sequence[int], texts: Sequence[str]) -> list[int]:

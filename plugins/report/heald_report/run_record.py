@@ -72,8 +72,13 @@ def _call_row(event: Event, begin: int, table: NodeTable, pool: TextPool, track:
 
 
 def _work(event: Event, roofline: Roofline) -> tuple[int, int]:
+    """Return the operations of a call, and the bytes that it moves. A copy has the name of the node that it serves, and
+    none of its operations."""
+    from heald.runtime.program import COPY
     from heald_tools.node_times import work_of_call
 
+    if event.call.code == COPY:
+        return 0, _result_bytes(event)
     return work_of_call(event.call, roofline.works)
 
 
@@ -90,11 +95,18 @@ def _memory(calls: Sequence[tuple[Event, Any]], begin: int, places: dict[int, in
         if alive > peak:
             peak, peak_ns = alive, moment
     holders = sorted((i for i in intervals if i.start_ns <= peak_ns < i.end_ns and i.nbytes), key=lambda i: -i.nbytes)
-    rows = [[shown_text(calls[i.call][0].call.node), i.nbytes, table.number_of_name(calls[i.call][0].call.node),
+    rows = [[_holder_name(calls[i.call][0]), i.nbytes, table.number_of_name(calls[i.call][0].call.node),
              places.get(i.call, -1)] for i in holders[:MOST_HOLDERS]]
     return {"samples": _sparse_samples(samples), "peak": peak, "peak_us": round((peak_ns - begin) / 1e3, 2),
             "holders": rows,
             "more": len(holders) - len(rows)}
+
+
+def _holder_name(event: Event) -> str:
+    from heald.runtime.program import COPY
+
+    name = shown_text(event.call.node)
+    return f"copy for {name}" if event.call.code == COPY else name
 
 
 def _intervals(calls: Sequence[tuple[Event, Any]]) -> list[Interval]:

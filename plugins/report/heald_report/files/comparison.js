@@ -44,9 +44,9 @@
       compared.renamed ? `${compared.renamed} matched by structure under another name` : ""].filter(Boolean);
     return [make("div", { class: "card" }, make("h2", {}, `${first} and ${second}`), make("p", {}, `${words.join(", ")}. `),
       graph.touched.length ? make("p", {}, make("button", { onclick: () => { document.getElementById("colour").value = "comparison"; report.showTab("graph"); report.colourBy("comparison"); } }, "Show in the graph")) : null),
+    isSame ? null : make("div", { class: "card" }, make("h2", {}, "Fields that differ"), ...report.table(compared.fields, ["change", "kind", "name", "field", first, second].map((title, index) => [title, (r) => r[index]]), { name: "fields" }), more(compared.more_fields)),
     make("div", { class: "card" }, make("h2", {}, "Values"), ...values()),
     ...graph.patterns.map(sideBySide), graph.more ? make("p", { class: "faint" }, `and ${graph.more} rarer differences`) : null,
-    isSame ? null : make("div", { class: "card" }, make("h2", {}, "Fields that differ"), ...report.table(compared.fields, ["change", "kind", "name", "field", first, second].map((title, index) => [title, (r) => r[index]]), { name: "fields" }), more(compared.more_fields)),
     compared.pairs.length ? make("div", { class: "card" }, make("h2", {}, "Matched nodes"), ...pairs(), more(compared.more_pairs)) : null];
   };
 })();

@@ -42,7 +42,7 @@
     report.showPicture(pictures[picture] ? picture : first);
     if (node >= 0) report.showNode(node);
     else if (calls[call]) report.showCall(call);
-    else report.showTab(parts.get("tab"));
+    else report.showTab(parts.get("tab") ?? (data.comparison ? "comparison" : "graph"));
     isReading = false;
   };
 
@@ -63,8 +63,10 @@
   const search = () => {
     const wanted = input.value.trim().toLowerCase();
     list = [];
+    const exact = nodes.name.findIndex((name) => name.toLowerCase() === wanted);
+    if (wanted && exact >= 0) list.push(exact);
     for (let node = 0; wanted && node < count && list.length < MOST_HITS; node += 1)
-      if (nodes.name[node].toLowerCase().includes(wanted) || text(nodes.op[node]).toLowerCase() === wanted) list.push(node);
+      if (node !== exact && (nodes.name[node].toLowerCase().includes(wanted) || text(nodes.op[node]).toLowerCase() === wanted)) list.push(node);
     at = 0;
     hits.replaceChildren(...list.map((node, index) => make("li", { role: "option", "aria-selected": String(index === at), onmousedown: (event) => { event.preventDefault(); go(index); } },
       nodes.name[node], make("span", { class: "faint" }, ` ${text(nodes.op[node])}`))));
