@@ -153,7 +153,7 @@ def test_every_form_has_a_line_in_the_log_with_its_model_and_trace(forms_of, cap
     pause, lines = Event(), []
     for _ in range(3000):
         lines += capsys.readouterr().err.splitlines()
-        if len(lines) >= 8 or pause.wait(0.01):
+        if len(lines) >= 9 or pause.wait(0.01):
             break
     rows = {(row["method"], row["target"]): row for row in map(json.loads, lines) if row["model"]}
     assert {key: row["status"] for key, row in rows.items() if key[0] == "POST"} == {
