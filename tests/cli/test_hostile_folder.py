@@ -44,13 +44,14 @@ ENTRY_POINTS = "[heald.plugins]\nevil = heald_evil\ncpu = heald_evil\n"
 GIVEN = {"A": "CPU:0", "FOLDER": ".", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme",
          "FILE.html": "../out.html"}
 BESIDES = {"bench": ["--duration", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
-           "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
+           "diff": ["--device", "CPU:0"], "edit": ["--force"], "new": ["acme"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "serve": ["--version"],
-           "trace": ["--input", "[1, 2]"]}
+           "trace": ["--input", "[1, 2]"], "translate": ["--output", "../out.tfg"]}
 DRIVER = """
-import json, os, sys
+import json, os, socketserver, sys
 from heald.__main__ import remove_working_folder
 remove_working_folder()
+socketserver.BaseServer.serve_forever = lambda *_: None  # of heald view, which ends with Ctrl-C alone
 from heald.cli import main
 from heald.runtime.service.runtime import process_scope
 statuses = {}
@@ -219,5 +220,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
     plugins = ["cpu", "cuda", "decision_forests", "eager", "example_device", "heald", "mlir", "onednn", "opencl",
-               "report", "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools"]
+               "ray", "report", "saved_model", "serve", "sim", "simplify", "tf_ops", "tf_text", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr
