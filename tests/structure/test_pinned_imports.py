@@ -77,7 +77,7 @@ PINNED = {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},
         "heald.runtime.executor": {"Event"},
-        "heald.runtime.program": {"Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
+        "heald.runtime.program": {"COPY", "Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
         "heald.runtime.service": {"convert_feed", "runtime"},
         "heald.runtime.support": {"tensor_picture", "whole_file"},
     },
