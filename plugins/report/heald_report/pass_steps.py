@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .layout import layered_layout
 from .node_table import NodeTable, shown_text
 from .pictures import CHARACTER, HEIGHT, PADDING, short_label
+from .scope_edges import in_flow_order
 
 if TYPE_CHECKING:
     from heald import Graph
@@ -161,7 +162,7 @@ def _picture_row(union: Union, site: Sequence[str], table: NodeTable) -> dict[st
     drawn = [name for name in site if not _is_dropped_constant(union, name)] or [*site]
     changed = drawn[:MOST_CHANGED_BOXES]
     neighbours = _unchanged_neighbours(union, changed)
-    names = _flow_order([*changed, *neighbours[:MOST_NEIGHBOURS]], union.sources)
+    names = in_flow_order([*changed, *neighbours[:MOST_NEIGHBOURS]], union.sources)
     index_of = {name: index for index, name in enumerate(names)}
     edges = {(index_of[source], index_of[name]): _sides_of_edge(union, source, name)
              for name in names for source in union.sources[name] if source in index_of and source != name}
@@ -200,19 +201,3 @@ def _sides_of_edge(union: Union, source: str, name: str) -> str:
     is_before, is_after = (name in side and source in side and source in _tensor_sources(side[name])
                            for side in (union.before, union.after))
     return SAME if is_before and is_after else REMOVED if is_before else ADDED
-
-
-def _flow_order(names: Sequence[str], sources: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the names so that each follows its sources; a circle begins where the search first meets it."""
-    members, ordered, visited = set(names), dict[str, None](), set[str]()
-    for name in names:
-        stack = [name]
-        while stack:
-            top = stack[-1]
-            waiting = [] if top in visited else [s for s in sources[top] if s in members and s not in visited]
-            visited.add(top)
-            if waiting:
-                stack += reversed(waiting)
-            else:
-                ordered[stack.pop()] = None
-    return [*ordered]

@@ -8,7 +8,7 @@ ports: a node that waits for the whole graph would hide the flow of tensors in e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .node_table import sources_of
 from .scopes import Scope, scope_tree
@@ -19,6 +19,7 @@ MOST_PORTS = 24  # of a picture in each direction
 Key = str | int | None  # a node by name, a scope by number; None for ports beyond the most
 Port = tuple[str, Key]  # of "from" or "to"
 Vertex = str | int | Port
+M = TypeVar("M")
 
 
 class ScopeDraft:
@@ -82,13 +83,18 @@ def _flow_order(draft: ScopeDraft, members: Sequence[str | int], nodes: Mapping[
         leads_back = all(nodes[source].op in NEXT_ITERATIONS for source, _ in pairs)
         if not (isinstance(start, tuple) or isinstance(end, tuple) or leads_back):
             sources[end].append(start)
-    ordered: dict[str | int, None] = {}
-    visited: set[str | int] = set()
+    return in_flow_order(members, sources)
+
+
+def in_flow_order(members: Sequence[M], sources: Mapping[M, Sequence[M]]) -> list[M]:
+    """Return the members so that each follows those of its sources that are members. A circle begins where the search
+    first meets it."""
+    own, ordered, visited = {*members}, dict[M, None](), set[M]()
     for member in members:
         stack = [member]
         while stack:
             top = stack[-1]
-            waiting = [] if top in visited else [source for source in sources[top] if source not in visited]
+            waiting = [] if top in visited else [s for s in sources[top] if s in own and s not in visited]
             visited.add(top)
             if waiting:
                 stack += reversed(waiting)

@@ -109,29 +109,27 @@ class CallHandlers:
         return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token))
 
     def _unary(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
-        async def handle(data: bytes, context: Any) -> bytes:
-            try:
-                self._check_caller(context, needs_token=needs_token)
-                return await self._answer(signature, method, data, context)
-            except Exception as error:  # noqa: BLE001 - a fault of a method is a status, and the server goes on
-                status = status_of(error)
-            await context.abort(*status)
-            raise AssertionError("abort raises")
-
-        return handle
+        return self._guarded(partial(self._answer, signature, method), needs_token=needs_token)
 
     def _run(self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool) -> Any:
         """The handler of a unary call that runs a model. It reads the message itself."""
-        async def handle(_: Any, context: Any) -> bytes:
+        async def answer(_: Any, context: Any) -> bytes:
+            data = await self._reader.read(context)
+            if directly is not None and len(data) <= LARGEST_ON_LOOP_BYTES:
+                direct_answer = directly(parse_request(signature.request, data))
+                if direct_answer is not None:
+                    return await value_of(direct_answer) if isinstance(direct_answer, Later) else direct_answer
+            with self._room.admission():
+                return await self._answer(signature, method, data, context)
+
+        return self._guarded(answer, needs_token=needs_token)
+
+    def _guarded(self, answer: Callable[[Any, Any], Awaitable[bytes]], *, needs_token: bool) -> Any:
+        """The handler of a call with one answer: its caller is checked, and a fault ends the call with its status."""
+        async def handle(request: Any, context: Any) -> bytes:
             try:
                 self._check_caller(context, needs_token=needs_token)
-                data = await self._reader.read(context)
-                if directly is not None and len(data) <= LARGEST_ON_LOOP_BYTES:
-                    direct_answer = directly(parse_request(signature.request, data))
-                    if direct_answer is not None:
-                        return await value_of(direct_answer) if isinstance(direct_answer, Later) else direct_answer
-                with self._room.admission():
-                    return await self._answer(signature, method, data, context)
+                return await answer(request, context)
             except Exception as error:  # noqa: BLE001 - a fault of a method is a status, and the server goes on
                 status = status_of(error)
             await context.abort(*status)
