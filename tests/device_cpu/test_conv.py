@@ -77,16 +77,16 @@ def test_convolution_is_the_sum_over_its_windows(
 
 
 @fast
-@given(st.integers(0, 2), pair, st.integers(1, 3), st.integers(1, 3), st.integers(1, 2),
+@given(st.integers(0, 2), pair, st.integers(1, 3), pair, st.integers(1, 3), st.integers(1, 2),
        st.sampled_from(["SAME", "VALID"]), st.sampled_from(["NHWC", "NCHW"]))
 def test_depthwise_convolution_is_a_convolution_with_a_group_for_each_channel(
-    batch, taps, stride, channels, multiplier, padding, data_format
+    batch, taps, stride, dilations, channels, multiplier, padding, data_format
 ):
-    x, w = random(batch, 6, 7, channels), random(*taps, channels, multiplier)
-    want = conv(x, w.reshape(*taps, 1, channels * multiplier), (stride, stride), padding)
+    x, w = random(batch, 7, 8, channels), random(*taps, channels, multiplier)
+    want = conv(x, w.reshape(*taps, 1, channels * multiplier), (stride, stride), padding, dilations)
     if data_format == "NCHW":
         x, want = np.ascontiguousarray(x.transpose(0, 3, 1, 2)), want.transpose(0, 3, 1, 2)
-    got = conv(x, w, (stride, stride), padding, op="DepthwiseConv2dNative", data_format=data_format)
+    got = conv(x, w, (stride, stride), padding, dilations, op="DepthwiseConv2dNative", data_format=data_format)
     np.testing.assert_allclose(got, want, atol=1e-4)
 
 
@@ -156,8 +156,6 @@ def test_convolutions_that_are_not_defined_are_refused():
         for name in ("strides", "dilations"):
             with pytest.raises(Unimplemented, match=f"{name} in the batch and depth dimensions"):
                 run("Conv2D", empty, w, **{"strides": (1, 1, 1, 1), "padding": "VALID", name: (2, 1, 1, 1)})
-    with pytest.raises(Unimplemented):
-        conv(x, random(3, 3, 4, 1), dilations=(2, 2), op="DepthwiseConv2dNative")
     for strides in ((1, 1, 2, 1), (2, 1, 1, 1), (1, 1, 1, 2)):
         with pytest.raises(InvalidArgument, match="equal strides"):
             run("DepthwiseConv2dNative", x, random(3, 3, 4, 1), strides=strides, padding="VALID")
@@ -170,6 +168,15 @@ def test_unknown_lengths_stay_unknown_and_the_others_are_computed(op, filters):
     kernel = info(dtypes.float32, (3, 3, 2, filters))
     assert RULES[op].function(attrs, info(dtypes.float32, (None, None, 8, 2)), kernel).shape == (None, None, 4, 4)
     assert RULES[op].function(attrs, info(dtypes.float32, None), kernel).rank == 4
+
+
+@pytest.mark.parametrize(("op", "inputs"), [
+    ("DepthwiseConv2dNativeBackpropInput", (np.int32([1, 7, 7, 2]), random(3, 3, 2, 1), random(1, 3, 3, 2))),
+    ("DepthwiseConv2dNativeBackpropFilter", (random(1, 7, 7, 2), np.int32([3, 3, 2, 1]), random(1, 3, 3, 2)))])
+def test_gradients_of_a_dilated_depthwise_convolution_are_unimplemented(op, inputs):
+    with pytest.raises(Unimplemented, match=r"gradients of depthwise convolution with dilations \(2, 2\)"):
+        run_op(op, list(inputs), {"T": dtypes.float32, "strides": (1, 1, 1, 1), "padding": "VALID",
+                                  "dilations": (1, 2, 2, 1)})
 
 
 def test_a_depthwise_filter_without_taps_gives_zeros():

@@ -103,7 +103,6 @@ def test_convolutions(target, rng, dtype, case):
 @given(targets, seeds, st.sampled_from(FLOATS), images(), st.sampled_from([1, 2]), st.sampled_from([3, 20, 32]))
 def test_depthwise_convolutions(target, rng, dtype, case, multiplier, depth):
     shape, kernel, attrs = case
-    attrs["dilations"] = (1, 1, 1, 1)
     check(target, "DepthwiseConv2dNative",
           [numbers(rng, (*shape[:3], depth), dtype), numbers(rng, (*kernel[:2], depth, multiplier), dtype)], **attrs)
 

@@ -158,7 +158,7 @@ def test_batches_that_broadcast_in_more_than_one_way_are_unimplemented():
     ("Conv2D", ((1, 4, 4, 4), (1, 1, 4, 4)),
      {"strides": (1, 1, 1, 1), "padding": "SAME", "data_format": "NCHW"}),
     ("DepthwiseConv2dNative", ((1, 7, 7, 2), (3, 3, 2, 1)),
-     {"strides": (1, 1, 1, 1), "padding": "SAME", "dilations": (1, 2, 2, 1)}),
+     {"strides": (1, 1, 1, 1), "padding": "SAME", "dilations": (1, 1, 1, 2)}),
     ("Equal", ((2,), (3,)), {"incompatible_shape_error": False}),
     ("NotEqual", ((2, 1, 3), (2, 2)), {"incompatible_shape_error": False}),
 ])

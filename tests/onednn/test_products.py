@@ -45,14 +45,16 @@ def test_convolutions(window: Any, taps: Any, strides: Any, dilation: int, batch
     assert done.kernels == ["onednn.Conv2D"]
 
 
-@given(windows(), st.tuples(few, few), st.integers(1, 3), st.sampled_from([1, 3, 16]), st.integers(1, 3))
+@given(windows(), st.tuples(few, few), st.integers(1, 3), st.integers(1, 2), st.sampled_from([1, 3, 16]),
+       st.integers(1, 3))
 @FAST
-def test_depthwise_convolutions(window: Any, taps: Any, stride: int, channels: int, multiplier: int) -> None:
+def test_depthwise_convolutions(window: Any, taps: Any, stride: int, dilation: int, channels: int,
+                                multiplier: int) -> None:
     size = window.pop("height"), window.pop("width")
-    attrs = window | {"strides": [1, stride, stride, 1]}
-    assume(attrs["padding"] != "VALID" or all(n >= t for n, t in zip(size, taps, strict=True)))
+    attrs = window | {"strides": [1, stride, stride, 1], "dilations": [1, dilation, dilation, 1]}
+    assume(attrs["padding"] != "VALID" or all(n > (t - 1) * dilation for n, t in zip(size, taps, strict=True)))
     assume(attrs["padding"] != "EXPLICIT" or all(
-        n + sum(attrs["explicit_paddings"][2 + 2 * i : 4 + 2 * i]) >= t
+        n + sum(attrs["explicit_paddings"][2 + 2 * i : 4 + 2 * i]) > (t - 1) * dilation
         for i, (n, t) in enumerate(zip(size, taps, strict=True))))
     done = compare([placeholder("x"), const("w", numbers(*taps, channels, multiplier)),
                     conv("y", "x", "w", op="DepthwiseConv2dNative", **attrs)],

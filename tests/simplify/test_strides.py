@@ -51,7 +51,8 @@ def test_images_that_are_fetched_stay():
 
 @pytest.mark.parametrize(("padding", "taps", "dilation", "op"), [
     ("VALID", (3, 3), 1, "Conv2D"), ("SAME", (2, 3), 1, "Conv2D"), ("SAME", (3, 2), 2, "Conv2D"),
-    ("SAME", (2, 2), 1, "DepthwiseConv2dNative"), ("EXPLICIT", (3, 3), 1, "Conv2D"),
+    ("SAME", (2, 2), 1, "DepthwiseConv2dNative"), ("SAME", (3, 2), 2, "DepthwiseConv2dNative"),
+    ("EXPLICIT", (3, 3), 1, "Conv2D"),
 ])
 def test_a_convolution_gets_the_strides_and_keeps_its_windows(padding, taps, dilation, op):
     explicit = {"explicit_paddings": [0, 0, 1, 2, 0, 1, 0, 0]} if padding == "EXPLICIT" else {}

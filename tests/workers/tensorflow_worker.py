@@ -15,7 +15,8 @@ import pickle
 import sys
 from typing import Any
 
-os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": ""}
+os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # only its kernels take dilated depthwise filters
 Value = tuple[str, Any]  # kind of attribute, value as plain data
 
 

@@ -183,10 +183,7 @@ def depthwise_sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) 
     if spatial[0] != spatial[1] or (batch, channels) != (1, 1):
         raise errors.InvalidArgument("depthwise convolution needs equal strides for rows and columns, and none in the "
                                      f"batch and depth dimensions, given {list(b.attrs['strides'])}")
-    slide = sliding(b, shape, kernel)
-    if slide.dilations != (1, 1):
-        raise errors.Unimplemented(f"depthwise convolution with dilations {slide.dilations} is not implemented")
-    return slide
+    return sliding(b, shape, kernel)
 
 
 def depthwise_conv2d(b: Bind) -> Any:
@@ -217,7 +214,8 @@ def _shifted_rows(slide: Sliding, multiplier: int, weights: Callable[[Any], Any]
     padded, fill = slide.padded(x, multiplier)
     rows = padded.reshape(*padded.shape[:2], -1)
     target = out.reshape(*out.shape[:2], -1)
-    width, lanes, step = target.shape[2], out.shape[3], slide.strides[0]
+    width, step, (down, right) = target.shape[2], slide.strides[0], slide.dilations
+    beside = right * out.shape[3]
     row_bytes = width * x.itemsize
     blocks = list(slide.blocks(row_bytes, DEPTHWISE_BYTES))
     scratch = np.empty(max(target[block].size for block in blocks), x.dtype)
@@ -225,7 +223,8 @@ def _shifted_rows(slide: Sliding, multiplier: int, weights: Callable[[Any], Any]
     for n, r in blocks:
         total = target[n, r]
         products = scratch[: total.size].reshape(total.shape)
-        views = [(i, j, rows[n, r.start * step + i : (r.stop - 1) * step + i + 1 : step, j * lanes : j * lanes + width])
+        views = [(i, j, rows[n, r.start * step + i * down : (r.stop - 1) * step + i * down + 1 : step,
+                             j * beside : j * beside + width])
                  for i in range(slide.taps[0]) for j in range(slide.taps[1])]
         steps.append((total, products, views))
 

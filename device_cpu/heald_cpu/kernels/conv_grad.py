@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from heald.api import Attachable, Bind, Kernels
+from heald.api import Attachable, Bind, Kernels, errors
 
 from ..element_types import FLOATS
 from .conv import IM2COL_BYTES, Call, Sliding, depthwise_sliding, grouped_windows, known_weights, sliding
@@ -42,8 +42,18 @@ def input_gradient(b: Bind) -> Attachable:
     return _input_gradient(b, slide, groups, weights, products, reads)
 
 
+def _undilated(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
+    """The geometry of a depthwise filter with adjacent taps. Raises Unimplemented for dilations, which TensorFlow's CPU
+    kernels of the gradients ignore."""
+    slide = depthwise_sliding(b, shape, kernel)
+    if slide.dilations != (1, 1):
+        raise errors.Unimplemented(f"gradients of depthwise convolution with dilations {slide.dilations} are not "
+                                   "implemented")
+    return slide
+
+
 def depthwise_input_gradient(b: Bind) -> Attachable:
-    slide, dtype = depthwise_sliding(b, b.outputs[0].dims, b.inputs[1].meta.dims), compute_dtype(b)
+    slide, dtype = _undilated(b, b.outputs[0].dims, b.inputs[1].meta.dims), compute_dtype(b)
     depth, multiplier = b.inputs[1].meta.dims[2:]
     weights, reads = known_weights(
         b, "cpu/depthwise_input_gradient", b.inputs[1].meta.dims, lambda w: w.astype(dtype, copy=False))
@@ -123,7 +133,7 @@ def filter_gradient(b: Bind) -> Attachable:
 
 
 def depthwise_filter_gradient(b: Bind) -> Attachable:
-    slide = depthwise_sliding(b, b.inputs[0].meta.dims, b.outputs[0].dims)
+    slide = _undilated(b, b.inputs[0].meta.dims, b.outputs[0].dims)
     lanes = b.outputs[0].dims[2:]
 
     def attach(x: Any, _: Any, gradient: Any, out: Any) -> Call:

@@ -27,8 +27,6 @@ def window_of(b: Bind) -> Window:
 
 
 def depthwise(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Plan:
-    if set(b.attrs["dilations"]) != {1}:
-        raise errors.Unimplemented("TensorFlow refuses depthwise convolutions with dilations")
     x, kernel = b.inputs[0].meta.dims, b.inputs[1].meta.dims
     return depthwise_conv2d(target, b.inputs[0].dtype, kernel[3], sliding(b.attrs, x, kernel[:2]), epilogue)
 

@@ -36,8 +36,8 @@ def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> 
 
 def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     """Bind a depthwise convolution. Filters are HWCM: each channel has M filters of its own."""
-    if node.attrs["strides"][1] != node.attrs["strides"][2] or max(node.attrs["dilations"]) > 1:
-        raise errors.Unimplemented("TensorFlow's kernel takes no dilations, and equal strides")
+    if node.attrs["strides"][1] != node.attrs["strides"][2]:
+        raise errors.Unimplemented("TensorFlow's kernel takes equal strides")
     height, width, channels, multiplier = shape = b.inputs[node.args[1]].meta.dims
     down, right, across, _ = row_major_strides(shape)
     dims, strides = (channels, multiplier, 1, height, width), (across, 1, 1, down, right)
