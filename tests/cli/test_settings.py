@@ -67,6 +67,45 @@ def test_a_file_with_a_mistake_is_not_trusted(command, tmp_path):
     assert "threads must be from 1 to 4096" in done.err
 
 
+OPTION_MISTAKES = {
+    "another type": ('[plugin.sim]\ndevices = "many"', "plugin.sim.devices must be an integer, not 'many'"),
+    "a list of another type": ("[plugin.sim]\nfaults = [1]", "plugin.sim.faults[0] must be a string, not 1"),
+    "an unknown option": ("[plugin.sim]\ndevice = 2", "[plugin.sim] has no key 'device'"),
+    "a value out of range": ("[plugin.cpu]\ncount = 100000", "count"),
+    "an option of a plugin without options": ("[plugin.tf_ops]\nx = 1", "plugin tf_ops takes no settings"),
+}
+
+
+@pytest.mark.parametrize("action", ["show", "trust"])
+@pytest.mark.parametrize("name", OPTION_MISTAKES)
+def test_a_mistake_in_an_option_of_a_plugin_is_an_error_with_its_place(command, tmp_path, name, action):
+    toml, message = OPTION_MISTAKES[name]
+    (tmp_path / "heald.toml").write_text(f"{toml}\n")
+    (tmp_path / "own.toml").write_text(f"{toml}\n")
+    done = command("config", "trust", "heald.toml") if action == "trust" else command(
+        "config", "show", "--config", "own.toml")
+    assert done.status == 1
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert message in done.err
+    assert "tf_ops" in name or f"{'heald' if action == 'trust' else 'own'}.toml:" in done.err
+
+
+def test_a_variable_with_another_type_than_the_option_is_an_error(command, monkeypatch):
+    monkeypatch.setenv("HEALD_PLUGIN__SIM__DEVICES", "many")
+    done = command("config", "show")
+    assert done.status == 1
+    assert "HEALD_PLUGIN__SIM__DEVICES: plugin.sim.devices must be an integer, not 'many'" in done.err
+
+
+def test_options_of_a_plugin_that_is_not_installed_are_shown_with_a_warning(command, tmp_path):
+    (tmp_path / "own.toml").write_text("[plugin.nixda]\na = 1\n")
+    done = command("config", "show", "--config", "own.toml")
+    assert done.status == 0
+    assert ["plugin.nixda.a", "1"] in done.words
+    assert "[plugin.nixda] (own.toml:1) is for a plugin that is not installed" in done.err
+
+
 def test_settings_that_a_found_file_must_not_make_are_shown_as_ignored(command, tmp_path):
     (tmp_path / "heald.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example_device]\ndevices = 2\n')
     done = command("config", "show", "--origin")

@@ -59,7 +59,9 @@ def show_config(args: Namespace) -> int:
     from ..printing.table import show, show_json
 
     plugins = _plugins(load_config())
+    _check_options(plugins)
     plugins.warn_of_ignored()
+    plugins.warn_of_unknown_names()
     rows = [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": False}
             for row in plugins.config.origins(plugins.configs)]
     if args.origin:
@@ -91,7 +93,8 @@ def trust_file(args: Namespace) -> int:
         raise InvalidArgument(f"'{args.file}' is never found by searching: only {' and '.join(PROJECT_FILE_NAMES)} are",
                               hint="name it: --config FILE or HEALD_CONFIG=FILE")
     data = read(path).data
-    Config([parse(path, data)])  # a mistake is an error, since it would stop every command once the file is trusted
+    # A mistake is an error, since it would stop every command, or a plugin, once the file is trusted.
+    _check_options(_plugins(Config([parse(path, data)])))
     rows = _ignored_rows(_plugins(Config([parse(path, data, untrusted_file(path))])))
     set_trust(config_folder(os.environ), path, digest(data))
     say(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
@@ -127,6 +130,21 @@ def _plugins(config: Config) -> Plugins:
         with suppress(PluginError):
             plugins.register(file)
     return plugins
+
+
+def _check_options(plugins: Plugins) -> None:
+    """Raise InvalidArgument for the options of plugins that do not fit: an unknown key, another type, a refused value.
+
+    Only the plugin knows its options, so loading found the mistake, and the plugin's record has it.
+    """
+    from ...errors import InvalidArgument
+    from ...runtime.config.config import RefusedOptions, folded_id
+
+    given_ids = {folded_id(row.key) for row in plugins.config.plugin_sections()}
+    faults = [record.error for record in plugins.records()
+              if folded_id(record.id) in given_ids and isinstance(record.error, InvalidArgument | RefusedOptions)]
+    if faults:
+        raise InvalidArgument("; ".join(error.message for error in faults), hint=faults[0].hint)
 
 
 def _ignored_rows(plugins: Plugins) -> list[dict[str, Any]]:

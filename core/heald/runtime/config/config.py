@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-from ...errors import InvalidArgument, callers_code
+from ...errors import InvalidArgument, PluginError, callers_code
 from ..contract.work_queue import WorkQueueConfig
 from ..support.plugin_guard import plugin_guard
 from ..support.records import dataclass
@@ -100,6 +100,10 @@ HARMLESS_SETTINGS = frozenset({
     "eager.handler", "eager.asynchronous",
 })
 LARGEST_NAMED_KEYS = 10  # keys in a warning
+
+
+class RefusedOptions(PluginError):
+    """The settings of a plugin have the right types, and the plugin's own `Config` refuses their values."""
 
 
 class Config:
@@ -313,14 +317,26 @@ def load_config(
 def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
     """The section [plugin.<id>] as the plugin's own frozen dataclass `cls`.
 
-    Raises InvalidArgument as `load_config`. Raises PluginError when `cls` is unfit or refuses the values.
+    Raises InvalidArgument as `load_config`, RefusedOptions when `cls` refuses the values, PluginError when it is unfit.
     """
     return _read_plugin(config, plugin_id, cls)[0]
 
 
 def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, SectionReading]:
-    def make(values: dict[str, Any]) -> T:
-        with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
-            return cls(**values)
+    layers = config.plugin_layers(plugin_id)
 
-    return read_section(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option, make)
+    def make(values: dict[str, Any]) -> T:
+        try:
+            with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
+                return cls(**values)
+        except PluginError as error:
+            raise RefusedOptions(f"{_origins_of_options(layers)}{error.message}", hint=error.hint) from error.__cause__
+
+    return read_section(cls, layers, f"plugin.{plugin_id}", is_harmless_option, make)
+
+
+def _origins_of_options(layers: Sequence[Setting]) -> str:
+    """The places of the options in a section's layers, as the start of a message."""
+    origins = dict.fromkeys(option.origin for layer in layers for option in as_table(layer, "plugin").values())
+    named = [*origins][:LARGEST_NAMED_KEYS]
+    return f"{', '.join(named)}: " if named else ""

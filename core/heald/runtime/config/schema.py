@@ -167,7 +167,8 @@ def read_section(
         named_layers = [layer for layer in layers if layer.found_file is None]
         value, named_reading = read_section(cls, named_layers, section, harmless, make)
         named_reading.ignored.extend(reading.ignored)
-        refused = (Refusal(row, f"{row.origin}: {error}") for row in found_rows)
+        text = str(error)
+        refused = (Refusal(row, text if row.origin in text else f"{row.origin}: {text}") for row in found_rows)
         named_reading.refused.extend([*reading.refused, *refused])
         return value, named_reading
 

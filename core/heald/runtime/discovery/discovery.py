@@ -152,8 +152,7 @@ class Plugins:
         for record in records:
             if self.config.plugins.strict and record.status in ("failed", "incompatible", "conflict"):
                 raise record.failure()
-        names = unknown_names(self.config, self.registries, [record.id for record in records])
-        for text in dict.fromkeys([*names, *self._faults()]):
+        for text in dict.fromkeys([*self._unknown_names(), *self._faults()]):
             warnings.warn(text, HealdWarning, stacklevel=3)
 
     def _faults(self) -> Iterator[str]:
@@ -178,6 +177,14 @@ class Plugins:
         """Warn of each found file with settings that do not count."""
         for text in self.config.warnings(self.configs):
             warnings.warn(text, HealdWarning, stacklevel=3)
+
+    def warn_of_unknown_names(self) -> None:
+        """Warn of each setting that names a plugin, a device type, an op, a pass, ... that is not there."""
+        for text in dict.fromkeys(self._unknown_names()):
+            warnings.warn(text, HealdWarning, stacklevel=3)
+
+    def _unknown_names(self) -> Iterator[str]:
+        return unknown_names(self.config, self.registries, [record.id for record in self._records])
 
     def _read(self, candidate: _Candidate) -> tuple[PluginRecord, ModuleType | None, PluginHooks | None]:
         """Import one plugin: its record, and its module and hooks unless it is refused."""
