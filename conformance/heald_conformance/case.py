@@ -52,7 +52,7 @@ class Case:
         return [Case(self.level, self.name, self.function, self.over, p) for p in self.over(subject)]
 
     def run(self, subject: Subject | HookSubject) -> Any:
-        """Check the claim, for `parameter` if the case has one. Throughput cases return figures, all others None."""
+        """Check the claim, for `parameter` if the case has one. Some cases return figures for the report."""
         arguments = (subject,) if self.parameter is None else (subject, self.parameter)
         if isinstance(subject, HookSubject):
             return run_within(DEADLINE, lambda: self.function(*arguments), self.title)

@@ -66,15 +66,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the figures of throughput cases, and expected failures that name no case."""
+    """Print the figures of cases, and expected failures that name no case."""
     passed = terminalreporter.getreports("passed")
     figures = [text for report in passed for name, text in report.user_properties if name == FIGURE]
     if figures:
-        terminalreporter.section("heald conformance: throughput")
+        terminalreporter.section("heald conformance: figures")
     for text in figures:
         terminalreporter.write_line(str(text))
-
-
     for pattern in sorted(terminalreporter.config.stash.get(_UNUSED_KEY, ())):
         terminalreporter.write_line(f"expected_failures: '{pattern}' names no case of this run")
 

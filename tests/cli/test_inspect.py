@@ -89,7 +89,8 @@ def test_passes_tell_what_they_do_to_what_the_outputs_need(command, saved):
     assert all(row["ms"] >= 0 for row in report)
     words = command("inspect", model, "--passes").words
     assert ["passes,", "in", "order"] in words
-    assert next(line for line in words if line[:1] == ["scales"])[2:] == ["4", "1", "Const,", "1", "Mul"]
+    assert next(line for line in words if line[:1] == ["scales"])[2:] == [
+        "1", "of", "1", "graph", "4", "1", "Const,", "1", "Mul"]
 
 
 @pytest.fixture

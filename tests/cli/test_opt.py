@@ -41,6 +41,20 @@ def test_opt_without_an_output_tells_the_effect_of_each_pass(command, model, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["model.pb"]
 
 
+@pytest.mark.parametrize(("name", "changed", "graphs"), [
+    ("lower-control-flow", 1, 3),  # the model alone: dead-nodes removes the functions
+    ("pools", 0, 3),
+    ("add-defaults", 1, 3),
+    ("name-compression", 2, 3),  # the functions: no name of the model may change
+    ("topological-sort", 0, 3),
+])
+def test_opt_counts_the_graphs_that_a_pass_changed(command, model, name, changed, graphs):
+    (row,) = json.loads(command("opt", "--passes", name, model, "--json").out)["passes"]
+    assert (row["changed"], row["graphs"]) == (changed, graphs)
+    assert [name, *f"{changed} of {graphs} graphs".split()] in [
+        [words[0], *words[2:6]] for words in command("opt", "--passes", name, model).words if words]
+
+
 def test_fed_and_fetched_tensors_say_what_stays(command, saved):
     model = saved(placeholder("x", (2,)), node("a", "Neg", "x"), node("b", "Abs", "a"), node("c", "Exp", "b"))
     assert command("opt", "--passes", "dead-nodes", model, "--feed", "a", "--fetch", "b:0", "-o", "out.pb").status == 0

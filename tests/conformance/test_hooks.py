@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,7 @@ PLANTED = [  # case, name of the broken object, the rule of the message
     ("passes.a_pass_keeps_the_values_of_random_graphs", "loses_what_is_kept", "pass.graph"),
     ("passes.a_pass_keeps_the_values_of_random_graphs", "takes_neg_for_abs", "pass.values"),
     ("passes.a_pass_keeps_the_values_of_random_graphs", "never_ends", "returns"),
+    ("passes.graphs_that_a_pass_changes_are_counted", "loses_what_is_kept", "pass.graph"),
     ("passes.a_second_run_of_a_pass_changes_nothing", "adds_at_each_run", "pass.repeats"),
     ("passes.a_pass_returns_the_same_graph_each_time", "counts_its_runs", "pass.deterministic"),
     ("passes.a_pass_leaves_its_input_as_it_is", "writes_to_constants", "pass.input"),
@@ -183,6 +185,11 @@ def test_our_own_plugins_pass(tmp_path, options):
     report = Report(tmp_path, *options, *plugins)
     assert report.status == 0, report.output[-3000:]
     assert set(report.passed) == {name.rpartition("host.")[2] for name in options[1::2]}
+    if "--pass" in options:
+        assert "identities  changed 7 of 8 graphs\n" in report.output
+        assert "references  changed 0 of 8 graphs: no case has tried it" in report.output
+    if "--compiler" in options:
+        assert re.search(r"blocked  claimed groups of [1-8] of 8 graphs", report.output)
 
 
 def test_a_lost_file_of_a_loader_is_one_usage_error(tmp_path):

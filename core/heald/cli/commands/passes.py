@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 
 def passes(graphs: Iterable[tuple[str, Graph]]) -> list[dict[str, Any]]:
-    """A row a pass: its name, milliseconds, nodes after it, and the ops that went and came. `graphs` has the first
-    graph, and the graph after each pass under the pass's name."""
+    """A row a pass: its name, milliseconds, the graphs that it changed, nodes after it, and the ops that went and came.
+
+    `graphs` has the first graph, and the graph after each pass under the pass's name. The bodies of functions count as
+    graphs.
+    """
     rows: list[dict[str, Any]] = []
     before: Graph | None = None
     started = perf_counter()
     for name, graph in graphs:
         if before is not None:
-            rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3, "nodes": len(graph),
+            rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3, "changed": _changed(before, graph),
+                         "graphs": 1 + len({*before.functions, *graph.functions}), "nodes": len(graph),
                          **_difference(before, graph)})
         before, started = graph, perf_counter()
     return rows
@@ -54,10 +58,23 @@ def tell(first: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], why_no
 
 def show_passes(rows: Sequence[dict[str, Any]]) -> None:
     """Print rows of `passes`."""
-    from ..printing.table import show
+    from ..printing.table import plural, show
 
-    show([row | {"ms": f"{row['ms']:.1f}", "less": _counts(row["less"]), "more": _counts(row["more"])}
-          for row in rows], ("pass", "ms", "nodes", "less", "more"), wrap=("less", "more"))
+    show([row | {"ms": f"{row['ms']:.1f}", "changed": f"{row['changed']} of {plural(row['graphs'], 'graph')}",
+                 "less": _counts(row["less"]), "more": _counts(row["more"])}
+          for row in rows], ("pass", "ms", "changed", "nodes", "less", "more"), wrap=("less", "more"))
+
+
+def _changed(before: Graph, after: Graph) -> int:
+    """The number of graphs, the bodies of functions included, that differ."""
+    from ...graphs.graph.comparison import compare
+
+    if before is after:
+        return 0
+    difference = compare(before, after)
+    of_functions = (difference.functions_added, difference.functions_removed, difference.functions_changed)
+    rest = difference._replace(functions_added=(), functions_removed=(), functions_changed={})
+    return int(bool(rest)) + sum(map(len, of_functions))
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:
