@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,22 +20,28 @@ class ThreadCluster:
 
     def __init__(self, parts: Any, config: bytes) -> None:
         self._parts, self._config = dict(parts), config
-        self._starts = Counter(list(parts))
+        self.starts = Counter(list(parts))
         self.posted: Counter[tuple[str, int, int]] = Counter()
         self._lock = threading.Lock()
         self._running: dict[int, set[Future[Any]]] = {task: set() for task in parts}
         self.workers = {task: self._start(task, 1) for task in parts}
 
     def _start(self, task: int, start: int) -> Worker:
-        def post(destination: int, method: str, args: Any) -> Callable[[], object]:
-            with self._lock:
-                self.posted[method, task, destination] += 1
-            if self.workers[task] is worker:  # a dead process sends nothing
-                getattr(self.workers[destination], method)(*args)
-            return bool
+        def post(destination: int, method: str, args: Any) -> Future[Any]:
+            if self.workers[task] is not worker:
+                return Future()  # a dead process sends nothing
+            return self._post(task, destination, method, args)
 
         worker = Worker(task, self._parts[task], self._config, post, start)
         return worker
+
+    def _post(self, task: int, destination: int, method: str, args: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
+        getattr(self.workers[destination], method)(*args)
+        answer.set_result(None)
+        with self._lock:
+            self.posted[method, task, destination] += 1
+        return answer
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         call: Future[Any] = Future()
@@ -64,8 +69,8 @@ class ThreadCluster:
     def kill(self, task: int) -> None:
         with self._lock:
             lost, self._running[task] = self._running[task], set()
-            self._starts[task] += 1
-        dead, self.workers[task] = self.workers[task], self._start(task, self._starts[task])
+            self.starts[task] += 1
+        dead, self.workers[task] = self.workers[task], self._start(task, self.starts[task])
         for call in lost:
             call.set_exception(Unavailable(f"{task_name(task)} died"))
         dead.close()

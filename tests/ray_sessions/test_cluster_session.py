@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 import heald
@@ -270,6 +270,95 @@ def test_a_worker_killed_at_random_points_fails_steps_with_typed_errors_only():
                     assert opened.run("w", {"x": X}, options=heald.RunOptions(timeout=5)).tolist() == expected
             timer.join()
             assert opened.run("w", {"x": X}, options=heald.RunOptions(timeout=5)).tolist() == expected
+
+
+class LosingCluster(ThreadCluster):
+    """Task 1 dies after it took a message of a step, and before the session's call. The call reaches its successor."""
+
+    is_losing = False
+
+    def call(self, task, method, *args):
+        if self.is_losing and (task, method) == (1, "run"):
+            while not self.posted["deliver", 0, 1]:
+                time.sleep(0.001)
+            self.is_losing = False
+            self.kill(1)
+        return super().call(task, method, *args)
+
+
+@pytest.mark.parametrize("fetch", ["w", "z"])
+def test_a_message_that_a_dead_worker_took_ends_the_step_without_a_timeout(fetch):
+    with ClusterSession(there_and_back(), LosingCluster, 2) as opened:
+        opened.cluster.is_losing, start = True, time.monotonic()
+        with pytest.raises(Unavailable, match="/job:worker/replica:0/task:1 died"):
+            opened.run(fetch, {"x": X})
+        assert time.monotonic() - start < 2
+        for worker in opened.cluster.workers.values():
+            assert not worker.tokens
+        assert opened.run(fetch, {"x": X}).shape == (3,)
+
+
+class MuteCluster(ThreadCluster):
+    """Task 1 answers no message."""
+
+    def _post(self, task, destination, method, args):
+        answer = super()._post(task, destination, method, args)
+        return Future() if destination == 1 else answer
+
+
+def test_a_part_that_waits_for_an_answer_ends_with_its_step():
+    with ClusterSession(there_and_back(), MuteCluster, 2) as opened:
+        start = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            opened.run("z", {"x": X}, options=heald.RunOptions(timeout=0.2))
+        assert time.monotonic() - start < 2
+        assert not opened.cluster.workers[0].tokens
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+def test_a_worker_that_restarts_has_the_extended_graph(is_noticed):
+    with session(there_and_back()) as opened:
+        opened.extend(graph(node("v", "Neg", "z", device=T1)))
+        opened.extend(graph(node("u", "Neg", "v", device=T0)))
+        opened.cluster.kill(1)
+        if is_noticed:
+            assert "v" in opened.placement()
+        assert opened.run(["v", "u"], {"z": X})[0].tolist() == (-X).tolist()
+        opened.cluster.kill(0)
+        opened.extend(graph(node("t", "Neg", "u", device=T0)))
+        assert opened.run("t", {"u": X}).tolist() == (-X).tolist()
+
+
+def test_a_worker_that_dies_during_an_extension_gets_the_graph_later():
+    class DyingCluster(ThreadCluster):
+        def call(self, task, method, *args):
+            if method == "extend" and self.starts[1] == 1:
+                self.kill(1)
+                call: Future = Future()
+                call.set_exception(Unavailable("died"))
+                return call
+            return super().call(task, method, *args)
+
+    with ClusterSession(there_and_back(), DyingCluster, 2) as opened:
+        opened.extend(graph(node("v", "Neg", "z", device=T1)))
+        assert opened.run("v", {"z": X}).tolist() == (-X).tolist()
+
+
+def test_a_worker_that_starts_slowly_is_awaited_within_the_deadline():
+    with session(there_and_back()) as opened:
+        original = opened.cluster.call
+
+        def refuse(task, method, *args):
+            call: Future = Future()
+            call.set_exception(Unavailable("it starts"))
+            return call
+
+        opened.cluster.call = refuse
+        opened.cluster.kill(1)
+        with pytest.raises(DeadlineExceeded):
+            opened.run("z", {"x": X}, options=heald.RunOptions(timeout=0.2))
+        threading.Timer(0.2, setattr, [opened.cluster, "call", original]).start()
+        assert opened.run("z", {"x": X}).shape == (3,)
 
 
 def test_variables_of_a_restarted_worker_are_uninitialised_and_the_error_says_so():

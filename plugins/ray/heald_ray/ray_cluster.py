@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from .task_graphs import task_name
 from .worker import Worker
 
 DEFAULT_WORKERS = 2
-THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: deliveries, aborts, questions
+THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: its lifeline, deliveries, aborts, questions
 START_SECONDS = 60
 
 
@@ -85,19 +85,10 @@ class RayWorker:
     def ping(self) -> int:
         return os.getpid()
 
-    def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Callable[[], None]:
+    def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Future[Any]:
         if task not in self._peers:
             self._peers[task] = self._ray.get_actor(_actor_name(self._cluster, task))
-        answer_ref = self._peers[task].call.remote(method, *args)
-        return lambda: self._wait(answer_ref, task)
-
-    def _wait(self, answer_ref: Any, task: int) -> None:
-        """Wait for the answer to a message. Raises Unavailable where the other worker died."""
-        try:
-            self._ray.get(answer_ref)
-        except Exception as error:  # noqa: BLE001 - Ray raises many types
-            raise Unavailable(f"{task_name(task)} took no message: {_first_line(error)}",
-                              device=task_name(task)) from None
+        return _answer(self._peers[task].call.remote(method, *args), task)
 
 
 def _actor_name(cluster: str, task: int) -> str:
@@ -124,10 +115,7 @@ class RayCluster(Cluster):
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
-        answer: Future[Any] = Future()
-        answer_ref: Future[Any] = self._actors[task].call.remote(method, *args).future()
-        answer_ref.add_done_callback(lambda done: _forward(done, answer, task))
-        return answer
+        return _answer(self._actors[task].call.remote(method, *args), task)
 
     def close(self) -> None:
         """End all workers. A second call does nothing."""
@@ -136,12 +124,19 @@ class RayCluster(Cluster):
             self._ray.kill(worker)
 
 
+def _answer(answer_ref: Any, task: int) -> Future[Any]:
+    """Return the answer to a call of an actor. An error of Ray becomes Unavailable, with the worker as its device."""
+    answer: Future[Any] = Future()
+    answer_ref.future().add_done_callback(lambda done: _forward(done, answer, task))
+    return answer
+
+
 def _forward(done: Future[Any], answer: Future[Any], task: int) -> None:
     error = done.exception()
     if error is None:
         answer.set_result(done.result())
     else:
-        answer.set_exception(Unavailable(f"{task_name(task)} died: {_first_line(error)}"))
+        answer.set_exception(Unavailable(f"{task_name(task)} died: {_first_line(error)}", device=task_name(task)))
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,14 +11,15 @@ and one wait for all of them. Workers send tensors to one another without the se
 #   the same step are consequences of the abort.
 # - The session waits for all workers before it returns, so a step leaves no call behind. A worker that does not answer
 #   an abort within ABORT_SECONDS is left alone.
-# - A dead worker is an Unavailable of its call. The session repeats nothing.
+# - The death of a worker ends its steps with Unavailable (`lifelines`). The session repeats nothing.
 # - At most `max_steps` steps are in flight. The next one waits, within its own deadline.
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from itertools import count
 from time import monotonic
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ from heald.graphs.compiler import flatten_fetches, name_tuple, resolve, target_n
 from heald.runtime.service import convert_feed, dict_of_mapping
 
 from .cluster import StartCluster
+from .lifelines import Lifelines
 from .step_plan import StepPlan, plan_step
 from .task_graphs import Nodes, Requests, TaskGraphs, cut_by_task, task_name
 from .tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
@@ -99,6 +101,7 @@ class ClusterSession:
         self._nodes, self._graphs = self._read(self._graph)
         parts = {task: heald.graphdef.dumps(part) for task, part in self._graphs.parts.items()}
         self.cluster = start(parts, worker_config(self._config))
+        self._lifelines = Lifelines(self.cluster, range(count_of_tasks), self._renew)
 
     @boundary
     def run(
@@ -143,20 +146,18 @@ class ClusterSession:
         Raises FailedPrecondition where the new nodes would move a node to another worker.
         """
         self._check_open()
+        self._renew_lost(range(self._count))
         with self._lock:
             self._local.extend(_without_devices(graph))
-            old, old_graph = self._graphs, self._graph
-            functions = [function for name, function in graph.functions.items() if name not in old_graph.functions]
-            self._graph = old_graph.replace(nodes=list(graph), functions=functions)
-            self._nodes, self._graphs = self._read(self._graph)
-            try:
-                _check_extension(old, self._graphs)
-            except HealdError:
-                self._graph, self._graphs = old_graph, old
-                raise
-            for task, part in self._graphs.parts.items():
-                _call_result(self.cluster.call(task, "extend", heald.graphdef.dumps(part)), task)
+            functions = [function for name, function in graph.functions.items() if name not in self._graph.functions]
+            extended_graph = self._graph.replace(nodes=list(graph), functions=functions)
+            nodes, graphs = self._read(extended_graph)
+            _check_extension(self._graphs, graphs)
+            self._graph, self._nodes, self._graphs = extended_graph, nodes, graphs
             self.steps.clear()
+            for task in range(self._count):
+                with suppress(Unavailable):  # a dead worker gets the graph when it has started again
+                    self._tell_graph(task)
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -197,7 +198,8 @@ class ClusterSession:
                                    name_tuple(targets, "target"))
         graphs = {}
         for task, text in step.texts.items():
-            parts = _result(self.cluster.call(task, "partitions", text).result())
+            self._renew_lost([task])
+            parts = _call_result(self.cluster.call(task, "partitions", text), task)
             for device, part in parts.items():
                 graphs[task_name(task) + device[device.index("/device:"):]] = heald.graphdef.loads(part)
         return graphs
@@ -243,6 +245,16 @@ class ClusterSession:
         nodes = resolve.resolve(graph, self._local.host.registries.ops)
         return nodes, cut_by_task(graph, nodes, self._requests, self._count)
 
+    def _tell_graph(self, task: int) -> None:
+        call = self.cluster.call(task, "extend", heald.graphdef.dumps(self._graphs.parts[task]))
+        if call.exception() is not None:
+            self._lifelines.mark_lost(task)
+        _call_result(call, task)
+
+    def _renew(self, task: int) -> None:
+        """Tell a worker that started again the graph, which may have been extended. Raises Unavailable."""
+        self._tell_graph(task)
+
     def _check_open(self) -> None:
         if self._closed.is_set():
             raise FailedPrecondition("the session is closed", hint="make a new one")
@@ -281,6 +293,7 @@ class ClusterSession:
             try:
                 return self._run_step(step, step_id, oldest, arrays, number, watch)
             finally:
+                self._lifelines.end(step_id)
                 with self._lock:
                     self.in_flight.discard(step_id)
         finally:
@@ -290,22 +303,28 @@ class ClusterSession:
         self, step: _Step, step_id: int, oldest: int, arrays: Sequence[Any], number: int, watch: _Watch
     ) -> list[Any]:
         calls: dict[Future[Any], int] = {}
+        death = self._lifelines.begin(step_id, step.plan.tasks, watch.check)
         for task, part in step.plan.tasks.items():
             feeds = pack_tensors([arrays[step.feed_tasks[name]] for name in part.feeds])
             call = self.cluster.call(task, "run", step_id, oldest, step.texts[task], feeds, watch.remaining())
             calls[call] = task
         results: list[Any] = [None] * number
-        for task, message in self._collect(calls, step_id, watch).items():
+        for task, message in self._collect(calls, death, step_id, watch).items():
             for index, tensor in zip(step.plan.tasks[task].fetched, unpack_tensors(message), strict=True):
                 results[index] = _writable(tensor)
         return results
 
-    def _collect(self, calls: Mapping[Future[Any], int], step_id: int, watch: _Watch) -> dict[int, Any]:
+    def _collect(
+        self, calls: Mapping[Future[Any], int], death: Future[None], step_id: int, watch: _Watch
+    ) -> dict[int, Any]:
         """Wait for all calls of a step. Raises the first error, after the other workers have ended the step."""
         results, left = {}, set(calls)
         try:
             while left:
-                done, left = wait(left, watch.slice(), FIRST_COMPLETED)
+                done, _ = wait([*left, death], watch.slice(), FIRST_COMPLETED)
+                left -= done
+                if death in done:
+                    death.result()
                 for call in done:
                     results[calls[call]] = _call_result(call, calls[call])
                 if left:
@@ -321,10 +340,17 @@ class ClusterSession:
         for call in left:
             self.cluster.call(calls[call], "abort", step_id, text)
         wait(left, ABORT_SECONDS)
+        for call, task in calls.items():
+            if call.done() and call.exception() is not None:
+                self._lifelines.mark_lost(task)
+
+    def _renew_lost(self, tasks: Iterable[int]) -> None:
+        self._lifelines.renew_lost(tasks, _Watch(heald.RunOptions(), self._closed).check)
 
     def _on_all(self, method: str, *args: Any) -> dict[int, Any]:
         """Call a method of all workers, and return their results."""
         self._check_open()
+        self._renew_lost(range(self._count))
         calls = {task: self.cluster.call(task, method, *args) for task in range(self._count)}
         return {task: _call_result(call, task) for task, call in calls.items()}
 

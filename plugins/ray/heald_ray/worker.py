@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
 import heald
@@ -28,8 +30,8 @@ from .task_graphs import task_name
 from .tensor_message import Message, pack_error, pack_tensors, unpack_error, unpack_tensors
 from .wave_rendezvous import WaveRendezvous
 
-# Sends a call (task, method, arguments) at once, and returns the function that waits for its answer.
-Post = Callable[[int, str, tuple[Any, ...]], Callable[[], object]]
+# Sends a call (task, method, arguments) at once, and returns its answer. A dead worker's answer is Unavailable.
+Post = Callable[[int, str, tuple[Any, ...]], Future[Any]]
 
 
 class Worker:
@@ -48,6 +50,14 @@ class Worker:
         self._finished: set[int] = set()
         self._oldest = 0
         self._callables: dict[bytes, Any] = {}
+        self._lifeline = threading.Event()
+
+    def live(self) -> None:
+        """Return when a later lifeline is attached or the worker closes. A dead worker never answers."""
+        with self._lock:
+            self._lifeline.set()
+            lifeline = self._lifeline = threading.Event()
+        lifeline.wait()
 
     def run(self, step: int, oldest: int, plan: bytes, feeds: Message, timeout: float | None) -> list[Any]:
         """Run this worker's part of a step. Return [True, message of fetches] or [False, error]."""
@@ -86,12 +96,14 @@ class Worker:
             token.cancel()
 
     def extend(self, graph: bytes) -> list[Any]:
-        """Replace the graph by one with more nodes and functions."""
+        """Replace the graph by one with more nodes and functions. A graph without more changes nothing."""
         extended_graph = heald.graphdef.loads(graph)
         nodes = [node for node in extended_graph if node.name not in self._graph]
         functions = [function for name, function in extended_graph.functions.items()
                      if name not in self._graph.functions]
         self._graph = extended_graph
+        if not nodes and not functions:
+            return [True, None]
         return self._outcome(lambda: self._session.extend(Graph(nodes, functions, versions=extended_graph.versions)))
 
     def reset(self, containers: list[str]) -> list[Any]:
@@ -110,6 +122,7 @@ class Worker:
                                       self._session.partitions(fetches, feeds, targets).items()})
 
     def close(self) -> None:
+        self._lifeline.set()
         self._session.close()
 
     def _begin(self, step: int, oldest: int) -> tuple[LocalRendezvous, heald.CancelToken]:
@@ -144,7 +157,7 @@ class Worker:
         token: heald.CancelToken,
     ) -> list[Any]:
         names_fed, fetches, targets, waves = json.loads(plan)
-        answers: list[Callable[[], object]] = []
+        answers: list[Future[Any]] = []
         rendezvous = WaveRendezvous(meeting, waves, lambda task, keys, arrays: answers.append(self._post(
             task, "deliver", (step, keys, pack_tensors(arrays)))))
         options = heald.RunOptions(timeout=timeout, cancel=token)
@@ -154,8 +167,7 @@ class Worker:
                 run = self._session.callable_within(within, fetches, names_fed, targets)
                 self._callables[plan] = run
             results: list[Any] = run(*unpack_tensors(feeds), options=within)
-        for wait_for_answer in answers:
-            wait_for_answer()
+        _wait_for_answers(answers, token)
         return results
 
     def _outcome(self, work: Callable[[], Any]) -> list[Any]:
@@ -173,6 +185,22 @@ class Worker:
             error.hint = (f"{task_name(self._task)} was restarted, and its variables are uninitialised: "
                           "run the initialisers again")
         return error
+
+
+def _wait_for_answers(answers: Sequence[Future[Any]], token: heald.CancelToken) -> None:
+    """Wait for the answers to messages. Raises Unavailable for a dead worker, Cancelled for an aborted step."""
+    done: SimpleQueue[Future[Any] | None] = SimpleQueue()
+    number = token.on_cancel(lambda: done.put(None))
+    for answer in answers:
+        answer.add_done_callback(done.put)
+    try:
+        for _ in answers:
+            next_answer = done.get()
+            if next_answer is None:
+                raise Cancelled("the step was aborted")
+            next_answer.result()
+    finally:
+        token.forget(number)
 
 
 def worker_config(config: Mapping[str, Any]) -> bytes:
