@@ -32,7 +32,7 @@ def measure_roofline(model: Model, feeds: Mapping[str, Any]) -> Roofline:
     rates = ceilings()
     rates["gflops"] = max(rates["gflops"], _product_rate())
     prepared = model.session.prepare([*model.fetched.values()], tuple(feeds))
-    return Roofline(rates, op_costs(prepared.executable(tuple(value.shape for value in feeds.values()))))
+    return Roofline(rates, op_costs(prepared.linked_executable(tuple(value.shape for value in feeds.values()))))
 
 
 def _product_rate() -> float:

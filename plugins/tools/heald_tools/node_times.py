@@ -40,7 +40,8 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
             if event.call.code not in RUNTIME_CODES:
                 calls[event.call.node] = event.call, event.device
                 ms_of_node[event.call.node].append(event.ns / 1e6)
-    executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
+    prepared = model.session.prepare(fetches, tuple(fed))
+    executable = prepared.linked_executable(tuple(value.shape for value in fed.values()))
     works, algorithms = op_costs(executable), executable.algorithms()
     rows = []
     for name, (call, device) in calls.items():

@@ -147,6 +147,17 @@ def test_an_output_takes_the_place_of_an_input_that_its_call_reads_once(reads, s
     assert (plan.slot_of[2] == plan.slot_of[reads[0]]) == shares
 
 
+def test_the_executable_of_runs_is_linked_once():
+    session = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
+    prepared = session.prepare(["y"], ["x"])
+    links = []
+    prepared._note = lambda executable, _: links.append(executable)
+    session.run(["y"], {"x": np.ones(3, np.float32)})
+    assert prepared.linked_executable(((3,),)) is links[0]
+    other = prepared.linked_executable(((4,),))
+    assert links[1:] == [other]
+
+
 def test_a_long_chain_needs_one_buffer():
     nodes = [placeholder("x", (1000,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(100))]
     executable = heald.Session(graph(*nodes)).prepare("n99", ["x"]).executable()

@@ -190,6 +190,10 @@ class PreparedStep:
         self._note(executable, self._compiler)
         return executable
 
+    def linked_executable(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
+        """Return the executable that runs with feeds of these shapes use; link one where no run has made it."""
+        return self._variants.get(shapes) or self.executable(shapes)
+
     def drop_links(self) -> None:
         """Link anew for later runs, with the resources that the session has now."""
         with self._lock:
