@@ -16,9 +16,12 @@ from heald_tools.perfetto import MOST_CHARACTERS, perfetto_bytes
 
 MESSAGES = {  # field: number, type, repeated; as in protos/perfetto/trace
     "Trace": {"packet": (1, "TracePacket", True)},
-    "TracePacket": {"timestamp": (8, "uint64"), "trusted_packet_sequence_id": (10, "uint32"),
+    "TracePacket": {"clock_snapshot": (6, "ClockSnapshot"), "timestamp": (8, "uint64"),
+                    "timestamp_clock_id": (58, "uint32"), "trusted_packet_sequence_id": (10, "uint32"),
                     "track_event": (11, "TrackEvent"), "interned_data": (12, "InternedData"),
                     "sequence_flags": (13, "uint32"), "track_descriptor": (60, "TrackDescriptor")},
+    "ClockSnapshot": {"clocks": (1, "Clock", True)},
+    "Clock": {"clock_id": (1, "uint32"), "timestamp": (2, "uint64")},
     "TrackDescriptor": {"uuid": (1, "uint64"), "name": (2, "string"), "process": (3, "ProcessDescriptor"),
                         "thread": (4, "ThreadDescriptor"), "parent_uuid": (5, "uint64")},
     "ProcessDescriptor": {"pid": (1, "int32"), "process_name": (6, "string")},
@@ -60,10 +63,19 @@ def parsed(raw):
 
 
 def slices(raw):
-    """Return (track, name, begin, end, annotations, flows) of each slice, as a trace viewer reads them."""
-    names: dict[str, dict[int, str]] = {field: {} for field in MESSAGES["InternedData"]}
-    tracks, stacks, done, last = {}, {}, [], 0
+    """Return (track, name, begin, end, annotations, flows) of each slice, as a trace viewer reads them.
+
+    Texts, states and clocks are those of a packet's sequence. Times are of the host's clock by the snapshots."""
+    texts, origins, last = {}, {}, {}
+    tracks, stacks, done = {}, {}, []
     for packet in parsed(raw).packet:
+        sequence = packet.trusted_packet_sequence_id
+        if packet.sequence_flags == 1:
+            texts[sequence] = {field: {} for field in MESSAGES["InternedData"]}
+        if packet.HasField("clock_snapshot"):
+            moments = {clock.clock_id: clock.timestamp for clock in packet.clock_snapshot.clocks}
+            origins[sequence] = moments[6] - moments[64]
+        names = texts[sequence]
         for field, table in names.items():
             table.update((entry.iid, entry.name) for entry in getattr(packet.interned_data, field))
         if packet.HasField("track_descriptor"):
@@ -71,18 +83,20 @@ def slices(raw):
             tracks[track.uuid] = track.name or track.thread.thread_name or track.process.process_name
         if packet.HasField("track_event"):
             event = packet.track_event
-            assert packet.timestamp >= last
-            last = packet.timestamp
+            assert packet.timestamp >= last.get(sequence, 0)
+            assert packet.timestamp_clock_id == (64 if sequence in origins else 0)
+            last[sequence] = packet.timestamp
+            moment = packet.timestamp + origins.get(sequence, 0)
             if event.type == BEGIN:
                 notes = {names["debug_annotation_names"][note.name_iid]:
                          names["debug_annotation_string_values"][note.string_value_iid]
                          for note in event.debug_annotations}
                 stacks.setdefault(event.track_uuid, []).append(
-                    [tracks[event.track_uuid], names["event_names"][event.name_iid], packet.timestamp, notes,
+                    [tracks[event.track_uuid], names["event_names"][event.name_iid], moment, notes,
                      [*event.flow_ids]])
             else:
                 track, name, begin, notes, flows = stacks[event.track_uuid].pop()
-                done.append((track, name, begin, packet.timestamp, notes, flows))
+                done.append((track, name, begin, moment, notes, flows))
     assert not any(stacks.values())
     return sorted(done, key=lambda row: row[2])
 
@@ -126,12 +140,30 @@ def test_asynchronous_calls_that_overlap_have_lanes_of_their_own():
     assert [row[1:4] for row in slices(perfetto_bytes(trace))] == [("A", 0, 50), ("B", 10, 60), ("C", 55, 70)]
 
 
+def timed(*span, origin_ns=0):
+    return SimpleNamespace(span=span, origin_ns=origin_ns)
+
+
 def test_work_of_a_queue_is_on_a_track_of_the_device_and_copies_have_arrows():
-    made = event("Neg", 0, 5, device="SIM:0", timed=SimpleNamespace(span=(8, 20)))
+    made = event("Neg", 0, 5, device="SIM:0", timed=timed(8, 20, origin_ns=3))
     copied = event("copy", 30, 35, code=COPY, device="SIM:0")
     found = slices(perfetto_bytes(trace_of((made, []), (copied, [made]))))
-    assert [(row[0], row[2]) for row in found] == [("main", 0), ("SIM:0, its queue", 8), ("main", 30)]
+    assert [(row[0], row[2]) for row in found] == [("main", 0), ("SIM:0, its queue and clock", 8), ("main", 30)]
     assert [row[5] for row in found] == [[], [1], [1]]
+    assert [row[4].get("clock") for row in found] == [None, "SIM:0", None]
+
+
+def test_each_device_clock_is_a_sequence_with_its_own_clock_and_snapshot():
+    rows = [event(f"Neg{number}", number, number + 1, device=f"SIM:{number % 3}",
+                  timed=timed(100 + 7 * number, 103 + 7 * number, origin_ns=50 + number % 3)) for number in range(6)]
+    raw = perfetto_bytes(trace_of(*((row, []) for row in rows)))
+    snapshots = {packet.trusted_packet_sequence_id: [(clock.clock_id, clock.timestamp)
+                                                     for clock in packet.clock_snapshot.clocks]
+                 for packet in parsed(raw).packet if packet.HasField("clock_snapshot")}
+    assert snapshots == {2: [(6, 50), (64, 0)], 3: [(6, 51), (64, 0)], 4: [(6, 52), (64, 0)]}
+    on_queues = [row[:4] for row in slices(raw) if "queue" in row[0]]
+    assert on_queues == [(f"SIM:{number % 3}, its queue and clock", f"Neg{number}", 100 + 7 * number, 103 + 7 * number)
+                         for number in range(6)]
 
 
 @pytest.mark.parametrize("name", ["<script>x</script>", "\x00\x1b[31m", "\udc80", "\u202eevil", "a" * 5000, "é/日"])

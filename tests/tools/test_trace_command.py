@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from heald.graphs.protobuf import parse_message
 
@@ -24,3 +25,15 @@ def test_the_trace_and_the_message_are_written(command, digits, tmp_path):
     rows = [row for row in json.loads(chrome.read_text())["traceEvents"] if row["ph"] == "X"]
     stats = parse_message("RunMetadata", message.read_bytes()).step_stats.dev_stats[0].node_stats
     assert len(rows) == len(stats) > 5
+
+
+def test_calls_of_two_clocks_have_a_column_and_totals_of_each(command, digits):
+    arguments = ("trace", digits / "frozen.pb", "--device", "SIM:0", "--input", f"{digits / 'test.npz'}:image")
+    out = command(*arguments).out
+    assert out.split()[0] == "clock"
+    assert re.search(r"calls in [\d.]+ ms of the host's clock and [\d.]+ ms of SIM:0's clock on ", out)
+    calls = json.loads(command(*arguments, "--json").out)["calls"]
+    for clock in ("host", "SIM:0"):
+        starts = [call["start"] for call in calls if call["clock"] == clock]
+        assert clock == "host" or min(starts) == 0
+        assert all(start >= 0 for start in starts)

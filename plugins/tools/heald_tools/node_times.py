@@ -25,31 +25,32 @@ BANDWIDTH_MEGABYTES = 64  # size of the array whose copy measures the machine's 
 def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Measure each kernel call in traced runs.
 
-    `nodes` has a row for each call, the longest first: device, kernel and its way of working, median milliseconds,
-    GFLOP/s, GB/s. `ceilings` has the machine's rates in the same units, and `on_host` of a row says that they bound it.
+    `nodes` has a row for each call, the longest first: device, clock, kernel and its way of working, median
+    milliseconds of the clock, GFLOP/s, GB/s. `ceilings` has the machine's rates in the same units, and `on_host` of a
+    row says that they bound it.
     """
     fed = {model.fed[name]: value for name, value in feeds.items()}
     fetches = list(model.fetched.values())
     ms_of_node: dict[str, list[float]] = defaultdict(list)
-    calls: dict[str, tuple[Any, str]] = {}
+    calls: dict[str, tuple[Any, str, str]] = {}
     for _ in range(RUNS):
         metadata = RunMetadata()
         model.session.run(fetches, fed, options=RunOptions(trace=True), metadata=metadata)
         assert metadata.trace is not None
         for event, _ in metadata.trace.calls():
             if event.call.code not in RUNTIME_CODES:
-                calls[event.call.node] = event.call, event.device
+                calls[event.call.node] = event.call, event.device, event.clock
                 ms_of_node[event.call.node].append(event.ns / 1e6)
     prepared = model.session.prepare(fetches, tuple(fed))
     executable = prepared.linked_executable(tuple(value.shape for value in fed.values()))
     works, algorithms = op_costs(executable), executable.algorithms()
     rows = []
-    for name, (call, device) in calls.items():
+    for name, (call, device, clock) in calls.items():
         ms = median(ms_of_node[name])
         flops, nbytes = work_of_call(call, works)
-        rows.append({"node": name, "device": device, "kernel": call.code, "how": algorithms.get(name, ""),
-                     "calls": len(ms_of_node[name]) // RUNS, "ms": ms, "gflops": _rate(flops, ms),
-                     "gbs": _rate(nbytes, ms),
+        rows.append({"node": name, "device": device, "clock": clock, "kernel": call.code,
+                     "how": algorithms.get(name, ""), "calls": len(ms_of_node[name]) // RUNS, "ms": ms,
+                     "gflops": _rate(flops, ms), "gbs": _rate(nbytes, ms),
                      "on_host": device == "host" or default_host().is_host_visible(device)})
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
@@ -100,21 +101,28 @@ def tell_node_times(report: Mapping[str, Any], row_limit: int | None) -> None:
     from heald.api.cli import show
 
     tops, rows = report["ceilings"], report["nodes"]
-    total = sum(row["ms"] for row in rows) or 1.0
+    totals: dict[str, float] = defaultdict(float)  # by clock: times of two clocks have no sum
+    for row in rows:
+        totals[row["clock"]] += row["ms"]
+    if len(totals) > 1:
+        say(f"times are of the clocks of {', '.join(totals)}; a share is of the time on the row's clock")
     say(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
         f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
         "needs fewer multiplications may exceed the most")
     how = ("how",) if any(row["how"] for row in rows) else ()
     where = () if all(row["on_host"] for row in rows) else ("device",)
     show([{"node": row["node"], "device": row["device"], "kernel": row["kernel"], "how": row["how"],
-           "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
+           "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / (totals[row['clock']] or 1.0):.1%}",
            "GFLOP/s": _text(row["gflops"]), "of the most": _part(row, "gflops", tops),
            "GB/s": _text(row["gbs"]), "of the most ": _part(row, "gbs", tops)} for row in rows[:row_limit]],
          ("node", *where, "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "),
          cut=("node",))
     if row_limit is not None and len(rows) > row_limit:
-        ms_of_others = sum(row["ms"] for row in rows[row_limit:])
-        say(f"{len(rows) - row_limit} more take {ms_of_others:.3f} ms together: --all")
+        others = rows[row_limit:]
+        ms_of_others = [(clock, sum(row["ms"] for row in others if row["clock"] == clock)) for clock in totals]
+        say(f"{len(others)} more take " + " and ".join(
+            f"{ms:.3f} ms" + (f" of {clock}'s clock" if len(totals) > 1 else "") for clock, ms in ms_of_others if ms)
+            + " together: --all")
 
 
 def _text(rate: float | None) -> str:

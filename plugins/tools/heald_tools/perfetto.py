@@ -5,8 +5,12 @@ for each queue of a device, and lanes for asynchronous calls, which overlap. A c
 begin and an end. The slices of a track nest: packets are in the order of time, ends before begins, and outer calls
 begin before inner ones.
 
-Names, categories and texts that many calls share are interned: a packet states a new text once, and events name its
-number. The numbers below are those of Perfetto's public definitions (`protos/perfetto/trace`).
+A device that times its work has a clock of its own. Its packets are a sequence of their own, whose timestamps name that
+clock. A ClockSnapshot states the moment at which both clocks are taken to agree. Perfetto knows no rates, so it draws
+the times of a virtual clock from this moment on.
+
+Names, categories and texts that many calls share are interned: a packet states a new text of its sequence once, and
+events name its number. The numbers below are those of Perfetto's public definitions (`protos/perfetto/trace`).
 """
 
 from __future__ import annotations
@@ -19,13 +23,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.api import wire
 from heald.errors import printable
+from heald.runtime.executor import HOST_CLOCK
 from heald.runtime.program import COPY
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
 
 PACKET = 1  # of Trace
-TIMESTAMP, SEQUENCE_ID, TRACK_EVENT = 8, 10, 11  # TracePacket
+CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE_ID, TRACK_EVENT, TIMESTAMP_CLOCK = 6, 8, 10, 11, 58  # TracePacket
+CLOCKS, CLOCK_ID, CLOCK_TIMESTAMP = 1, 1, 2  # ClockSnapshot, and its Clock
+TRACE_CLOCK, DEVICE_CLOCK = 6, 64  # CLOCK_ID: that of packets without one, and the first that a sequence may define
 INTERNED_DATA, SEQUENCE_FLAGS, TRACK_DESCRIPTOR = 12, 13, 60
 STATE_CLEARED, NEEDS_STATE = 1, 2  # sequence_flags
 UUID, TRACK_NAME, PROCESS, THREAD, PARENT_UUID = 1, 2, 3, 4, 5  # TrackDescriptor
@@ -36,7 +43,7 @@ SLICE_BEGIN, SLICE_END = 1, 2  # EVENT_TYPE
 CATEGORIES, EVENT_NAMES, ANNOTATION_NAMES, ANNOTATION_TEXTS = 1, 2, 3, 29  # InternedData
 INTERNED_ID, INTERNED_TEXT = 1, 2
 ANNOTATION_NAME_IID, ANNOTATION_TEXT_IID = 1, 17  # DebugAnnotation
-SEQUENCE = 1
+SEQUENCE = 1  # of the host's clock; those of devices' clocks follow
 put_bytes, put_integer = wire.put_bytes, wire.put_integer
 MOST_CHARACTERS = 400  # of a text; a file may state a name of any length
 
@@ -44,29 +51,68 @@ TrackKey = tuple[str, Any]  # "thread" and its number, "queue" and its device, "
 
 
 class Slice(NamedTuple):
-    """One call on one track. `flows`: numbers of the arrows that pass through it."""
+    """One call on one track.
+
+    `flows`: Numbers of the arrows that pass through it.
+    `clock`: The device whose clock gives the times, HOST_CLOCK for the host's.
+    """
 
     start_ns: int
     end_ns: int
     track: TrackKey
     event: Event
     flows: tuple[int, ...] = ()
+    clock: str = HOST_CLOCK
+
+
+class PacketSequence:
+    """The packets whose times are of one clock: their number, and the texts that they have stated.
+
+    `origin_ns`: The moment of the host's clock at which a device's clock stood at 0; None for the host's clock.
+    """
+
+    def __init__(self, number: int, origin_ns: int | None = None) -> None:
+        self._number, self._origin_ns = number, origin_ns
+        self.texts = InternedTexts()
+
+    def opening(self) -> bytes:
+        """Return the first packet: the process, or the snapshot of a device's clock beside the host's."""
+        if self._origin_ns is None:
+            return self.packet(_process_descriptor(), flags=STATE_CLEARED)
+        clocks = b"".join(put_bytes(CLOCKS, put_integer(CLOCK_ID, clock) + put_integer(CLOCK_TIMESTAMP, moment))
+                          for clock, moment in ((TRACE_CLOCK, self._origin_ns), (DEVICE_CLOCK, 0)))
+        return self.packet(put_bytes(CLOCK_SNAPSHOT, clocks), flags=STATE_CLEARED)
+
+    def event(self, moment: int, content: bytes) -> bytes:
+        """Return the packet of an event at a moment of the slices' times."""
+        stamp = put_integer(TIMESTAMP, moment - (self._origin_ns or 0))
+        if self._origin_ns is not None:
+            stamp += put_integer(TIMESTAMP_CLOCK, DEVICE_CLOCK)
+        return self.packet(stamp + self.texts.take_new() + put_bytes(TRACK_EVENT, content), NEEDS_STATE)
+
+    def packet(self, content: bytes, flags: int = 0) -> bytes:
+        flag_field = put_integer(SEQUENCE_FLAGS, flags) if flags else b""
+        return put_bytes(PACKET, content + put_integer(SEQUENCE_ID, self._number) + flag_field)
 
 
 def perfetto_bytes(trace: Any, reasons: Mapping[str, str] = MappingProxyType({})) -> bytes:
     """Return a trace as Perfetto's message. `reasons`: by node, as `Placement.reasons` returns them."""
     slices = slices_of(trace)
     tracks = {key: number for number, key in enumerate(dict.fromkeys(part.track for part in slices), 2)}
-    packets = [_packet(_process_descriptor(), flags=STATE_CLEARED),
-               *(_packet(_track_descriptor(key, uuid, trace.threads)) for key, uuid in tracks.items())]
-    texts = InternedTexts()
+    host = PacketSequence(SEQUENCE)
+    sequences = {HOST_CLOCK: host}
+    for part in slices:
+        if part.clock not in sequences and part.event.timed is not None:
+            sequences[part.clock] = PacketSequence(SEQUENCE + len(sequences), part.event.timed.origin_ns)
+    packets = [*(sequence.opening() for sequence in sequences.values()),
+               *(host.packet(_track_descriptor(key, uuid, trace.threads)) for key, uuid in tracks.items())]
     for moment, is_begin, part in ordered_edges(slices):
         content = put_integer(EVENT_TYPE, SLICE_BEGIN if is_begin else SLICE_END)
         content += put_integer(TRACK_UUID, tracks[part.track])
         if is_begin:
-            content += _begin_fields(part, texts, reasons)
-        packets.append(_packet(texts.take_new() + put_bytes(TRACK_EVENT, content), moment, NEEDS_STATE))
-    return b"".join(put_bytes(PACKET, packet) for packet in packets)
+            content += _begin_fields(part, sequences[part.clock].texts, reasons)
+        packets.append(sequences[part.clock].event(moment, content))
+    return b"".join(packets)
 
 
 def slices_of(trace: Any) -> list[Slice]:
@@ -81,7 +127,7 @@ def slices_of(trace: Any) -> list[Slice]:
         numbers = tuple(flows.get(_key(event), ()))
         if event.timed is not None and event.timed.span is not None:
             begin, end = event.span
-            slices.append(Slice(begin, end, ("queue", event.device), event, numbers))
+            slices.append(Slice(begin, end, ("queue", event.device), event, numbers, event.clock))
             numbers = ()
         key = ("lane", _free_lane(lanes, event)) if _key(event) in asynchronous else ("thread", event.thread)
         slices.append(Slice(event.start_ns, event.end_ns, key, event, numbers))
@@ -140,17 +186,13 @@ def _begin_fields(part: Slice, texts: InternedTexts, reasons: Mapping[str, str])
         content += wire.put_varint(FLOW_IDS << 3 | wire.FIXED64) + struct.pack("<Q", number)
     outputs = ", ".join(str(meta) for meta in event.outputs if meta is not None)
     rows = {"node": event.call.node, "kernel": event.call.code, "device": event.device,
-            "fused": ", ".join(event.call.fused), "why": reasons.get(event.call.node, ""), "outputs": outputs}
+            "clock": "" if part.clock == HOST_CLOCK else part.clock, "fused": ", ".join(event.call.fused),
+            "why": reasons.get(event.call.node, ""), "outputs": outputs}
     for name, text in rows.items():
         if text:
             content += put_bytes(ANNOTATIONS, put_integer(ANNOTATION_NAME_IID, texts.number(ANNOTATION_NAMES, name))
                                  + put_integer(ANNOTATION_TEXT_IID, texts.number(ANNOTATION_TEXTS, text)))
     return content
-
-
-def _packet(content: bytes, moment: int | None = None, flags: int = 0) -> bytes:
-    stamp = b"" if moment is None else put_integer(TIMESTAMP, moment)
-    return stamp + content + put_integer(SEQUENCE_ID, SEQUENCE) + (put_integer(SEQUENCE_FLAGS, flags) if flags else b"")
 
 
 def _process_descriptor() -> bytes:
@@ -165,7 +207,7 @@ def _track_descriptor(key: TrackKey, uuid: int, threads: Mapping[int, str]) -> b
         thread = (put_integer(THREAD_PID, os.getpid()) + put_integer(THREAD_TID, value)
                   + put_bytes(THREAD_NAME, _shown_text(threads.get(value, "thread"))))
         return put_bytes(TRACK_DESCRIPTOR, content + put_bytes(THREAD, thread))
-    name = f"{value}, its queue" if kind == "queue" else "asynchronous calls"
+    name = f"{value}, its queue and clock" if kind == "queue" else "asynchronous calls"
     return put_bytes(TRACK_DESCRIPTOR, content + put_bytes(TRACK_NAME, _shown_text(name)))
 
 

@@ -53,10 +53,11 @@ def trace(args: Namespace) -> int:
     events = [event for event, _ in metadata.trace.calls()]
     if args.json:
         from heald.api.cli import show_json
+        from heald.runtime.executor import clock_spans
 
-        reasons = model.session.placement().reasons()
+        reasons, spans = model.session.placement().reasons(), clock_spans(events)
         show_json({"model": args.model, "calls": [
-            _row(event, events[0].start_ns) | {"why": reasons.get(event.call.node, "")} for event in events]})
+            _row(event, spans) | {"why": reasons.get(event.call.node, "")} for event in events]})
         return 0
     _tell(args, events)
     return 0
@@ -70,27 +71,30 @@ def _dump_perfetto(path: str, trace: Any, reasons: Mapping[str, str]) -> None:
     whole_file.write_whole(file_path.file_path(path), [perfetto_bytes(trace, reasons)])
 
 
-def _row(event: Event, begin: int) -> dict[str, object]:
-    """Return the row of one call. Times are milliseconds, from the start of the run's first call. Work on a device with
-    a queue has the times of the device."""
+def _row(event: Event, spans: Mapping[str, tuple[int, int]]) -> dict[str, object]:
+    """Return the row of one call. Times are milliseconds of the row's clock, from its first call on. Work on a device
+    with a queue has the times of the device."""
     return {"node": event.call.node, "kernel": event.call.code, "device": event.device, "thread": event.thread,
-            "start": (event.span[0] - begin) / 1e6, "ms": event.ns / 1e6,
+            "clock": event.clock, "start": (event.span[0] - spans[event.clock][0]) / 1e6, "ms": event.ns / 1e6,
             "outputs": [str(meta) for meta in event.outputs if meta is not None]}
 
 
 def _tell(args: Namespace, events: Sequence[Event]) -> None:
     from heald.api.cli import show
+    from heald.runtime.executor import clock_spans, clock_texts
 
     if not events:
         say("no kernel ran: the results are constants or feeds")
         return
-    begin = events[0].start_ns
-    total = (max(event.span[1] for event in events) - begin) / 1e6
-    rows = [_row(event, begin) for event in events]
-    shown = rows if args.all else sorted(rows, key=lambda row: -float(str(row["ms"])))[:MAX_ROWS]
+    spans = clock_spans(events)
+    order = [*spans]
+    rows = [_row(event, spans) for event in events]
+    longest = sorted(rows, key=lambda row: (order.index(str(row["clock"])), -float(str(row["ms"]))))
+    shown = rows if args.all else longest[:MAX_ROWS]
     show([row | {"start": f"{row['start']:.3f}", "ms": f"{row['ms']:.3f}", "outputs": ", ".join(row["outputs"])}  # type: ignore[arg-type]
-          for row in shown], ("start", "ms", "node", "kernel", "device", "outputs"), cut=("node",))
-    say(f"{len(events)} calls in {total:.3f} ms on {', '.join(sorted({event.device for event in events}))}"
+          for row in shown], (*(["clock"] if len(spans) > 1 else []), "start", "ms", "node", "kernel", "device",
+                              "outputs"), cut=("node",))
+    say(f"{len(events)} calls in {clock_texts(spans)} on {', '.join(sorted({event.device for event in events}))}"
         + ("" if len(shown) == len(rows) else f"; the {len(shown)} longest are shown: --all"))
     written = [path for path in (args.output, args.perfetto, args.metadata) if path is not None]
     say(f"written: {', '.join(written)}" if written else "--output trace.json writes a picture for ui.perfetto.dev")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from time import time_ns
 
 import heald
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.graphs.protobuf import parse_message
+from heald.runtime.executor import clock_spans, clock_texts
 from heald_sim.device import Sim
 from plugins_for_tests import plugin
 
@@ -130,6 +132,36 @@ def test_work_on_a_device_has_the_times_of_the_devices_clock(monkeypatch):
     (track,) = [row["tid"] for row in rows if row["ph"] == "M" and row["args"]["name"] == "SIM:0, its queue"]
     seconds = {row["name"]: row["dur"] / 1e6 for row in rows if row.get("tid") == track and row["ph"] == "X"}
     assert (seconds["Neg"], seconds["Exp"]) == (pytest.approx(1), pytest.approx(1))
+
+
+def test_each_clock_has_its_own_start_end_and_sum(monkeypatch):
+    events, trace = on_sim(monkeypatch, "its own")
+    spans = clock_spans(trace.events)
+    assert [*spans] == ["host", "SIM:0"]
+    assert {event.clock for event in events.values()} == {"SIM:0"}
+    start, end = spans["SIM:0"]
+    assert end - start == pytest.approx(2e9, rel=0.1)  # virtual, and no part of the host's time
+    assert spans["host"][1] - spans["host"][0] < 1e9
+    page = trace._repr_html_()
+    host_ms = (spans["host"][1] - spans["host"][0]) / 1e6
+    assert f"{host_ms:.3f} ms of the host's clock and {(end - start) / 1e6:.3f} ms of SIM:0's clock" in unescape(page)
+    assert "<th>clock</th>" in page
+
+
+def test_a_device_clock_is_a_process_of_its_own_in_chromes_format(monkeypatch):
+    _, trace = on_sim(monkeypatch, "its own")
+    rows = [row for row in trace.to_chrome()["traceEvents"] if row["ph"] in "MX"]
+    process, = [row["pid"] for row in rows if row["args"].get("name") == "SIM:0's clock"]
+    assert {row["args"].get("clock") for row in rows if row["ph"] == "X" and row["pid"] == process} == {"SIM:0"}
+    assert {row["args"].get("clock") for row in rows if row["ph"] == "X" and row["pid"] != process} == {None}
+
+
+@pytest.mark.parametrize(("spans", "text"), [
+    ({}, ""), ({"host": (0, 1_500_000)}, "1.500 ms"),
+    ({"host": (5, 1_000_005), "A:0": (0, 2_000_000), "A:1": (0, 0)},
+     "1.000 ms of the host's clock, 2.000 ms of A:0's clock and 0.000 ms of A:1's clock")])
+def test_times_of_clocks_are_told_apart(spans, text):
+    assert clock_texts(spans) == text
 
 
 @pytest.mark.parametrize("elapsed", [None, lambda self, start, end: None])

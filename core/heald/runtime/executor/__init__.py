@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from .host_array import check_payload as check_payload
     from .host_array import view as view
     from .only_call import allocating_run as allocating_run
+    from .trace import HOST_CLOCK as HOST_CLOCK
     from .trace import Event as Event
+    from .trace import clock_spans as clock_spans
+    from .trace import clock_texts as clock_texts
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
@@ -48,5 +51,5 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".executable": ("Executable",),
         ".host_array": ("check_payload", "view"),
         ".only_call": ("allocating_run",),
-        ".trace": ("Event",),
+        ".trace": ("Event", "HOST_CLOCK", "clock_spans", "clock_texts"),
     })

@@ -27,7 +27,7 @@ class DeviceClock:
             first = self._await_event()
             elapsed(first, first)  # the device keeps times from here on
         self._origin = self._await_event()
-        self._origin_ns = perf_counter_ns()
+        self.origin_ns = perf_counter_ns()  # of the host's clock, when this clock stood at its origin
         has_times = elapsed is not None and elapsed(self._origin, self._origin) is not None
         self._elapsed = elapsed if has_times else None
 
@@ -47,7 +47,7 @@ class DeviceClock:
         began, duration = self._elapsed(self._origin, start), self._elapsed(start, end)
         if began is None or duration is None:
             return None
-        start_ns = self._origin_ns + round(began * 1e9)
+        start_ns = self.origin_ns + round(began * 1e9)
         return start_ns, start_ns + round(duration * 1e9)
 
     def _await_event(self, stream: Stream = STREAM) -> Event:
@@ -57,13 +57,18 @@ class DeviceClock:
 
 
 class Timed:
-    """One call on a device with a queue. `span`: the time of its work, once it is settled; None without times."""
+    """One call on a device with a queue.
 
-    __slots__ = ("_clock", "_end", "_start", "_stream", "span")
+    `span`: The time of its work, once it is settled; None without times.
+    `origin_ns`: The moment of the host's clock at which the device's clock is taken to stand at 0.
+    """
+
+    __slots__ = ("_clock", "_end", "_start", "_stream", "origin_ns", "span")
 
     def __init__(self, clock: DeviceClock, start: Event, stream: Stream) -> None:
         self._stream = stream
         self._clock = clock
+        self.origin_ns = clock.origin_ns
         self._start = start
         self._end: Event = None
         self.span: Span | None = None

@@ -1,6 +1,10 @@
 """Trace: when each kernel of a step ran, on which thread and with which results, for Chrome's trace viewer.
 
 A call on a device with a queue has two times: of its enqueueing on the thread, and of its work on the device.
+
+Times are of several clocks. The host's clock times calls and enqueueing. A device with `elapsed` times its work by a
+clock of its own, which may be virtual, so it passes at another rate. Its times are stated as if both clocks had stood
+at the same moment when the trace met the device. Times of two clocks have no order and no sum.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import perf_counter_ns, time_ns
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +29,9 @@ from ..values.dtypes import of_numpy
 from ..values.tensor import TensorMetadata
 from .device_clock import DeviceClock, Span, Timed
 
+HOST_CLOCK = "host"
 TRACKS = 1 << 22  # thread numbers of devices in Chrome's format begin here, above those of Linux
+CLOCKS = 1 << 22  # process numbers of devices' clocks begin here
 
 
 class Event(NamedTuple):
@@ -54,10 +60,34 @@ class Event(NamedTuple):
         return on_device or (self.start_ns, self.end_ns)
 
     @property
+    def clock(self) -> str:
+        """The device whose clock gives `span`, or HOST_CLOCK."""
+        return HOST_CLOCK if self.timed is None or self.timed.span is None else self.device
+
+    @property
     def ns(self) -> int:
         """The nanoseconds of the work."""
         start, end = self.span
         return end - start
+
+
+def clock_spans(events: Iterable[Event]) -> dict[str, Span]:
+    """Return by clock the start of the first event and the end of the last. The host's clock is the first.
+
+    Enqueueing is an event of the host's clock."""
+    spans: dict[str, Span] = {}
+    for event in events:
+        for clock, (start, end) in ((HOST_CLOCK, (event.start_ns, event.end_ns)), (event.clock, event.span)):
+            first, last = spans.get(clock, (start, end))
+            spans[clock] = min(first, start), max(last, end)
+    return spans
+
+
+def clock_texts(spans: Mapping[str, Span]) -> str:
+    """Return the milliseconds of each clock as words."""
+    words = [f"{(end - start) / 1e6:.3f} ms" + ("" if len(spans) == 1 else f" of {clock}'s clock" if clock != HOST_CLOCK
+                                               else " of the host's clock") for clock, (start, end) in spans.items()]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 class Trace:
@@ -136,25 +166,28 @@ class Trace:
         from ..support.notebook_table import notebook_table
 
         calls = [event for event, _ in self.calls()]
-        begin = min((event.span[0] for event in calls), default=0)
-        total = max((event.span[1] for event in calls), default=0) - begin
-        rows = [{"start": f"{(event.span[0] - begin) / 1e6:.3f}", "ms": f"{event.ns / 1e6:.3f}",
-                 "node": event.call.node, "kernel": event.call.code, "device": event.device,
-                 "results": ", ".join(str(meta) for meta in event.outputs if meta is not None)}
-                for event in sorted(calls, key=lambda event: -event.ns)]
-        title = f"Trace of {len(rows)} calls in {total / 1e6:.3f} ms, the longest first"
-        return notebook_table(title, rows, ("start", "ms", "node", "kernel", "device", "results"), "device")
+        spans = clock_spans(calls)
+        order = [*spans]
+        rows = [{"clock": event.clock, "start": f"{(event.span[0] - spans[event.clock][0]) / 1e6:.3f}",
+                 "ms": f"{event.ns / 1e6:.3f}", "node": event.call.node, "kernel": event.call.code,
+                 "device": event.device, "results": ", ".join(str(meta) for meta in event.outputs if meta is not None)}
+                for event in sorted(calls, key=lambda event: (order.index(event.clock), -event.ns))]
+        title = f"Trace of {len(rows)} calls in {clock_texts(spans) or '0.000 ms'}, the longest first" + (
+            " on each clock" if len(spans) > 1 else "")
+        columns = ("start", "ms", "node", "kernel", "device", "results")
+        return notebook_table(title, rows, (*(["clock"] if len(spans) > 1 else []), *columns), "device")
 
     def to_chrome(self, reasons: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
         """Return the trace in Chrome's trace event format. Times are microseconds. `reasons`: by node, as
         `Placement.reasons` returns them.
 
-        The work of a device with a queue is on a track of the device. Arrows lead to each transfer between memories
-        from the call that gave the value, and on to its users.
+        The work of a device with a queue is on a track of the device, in a process of the device's clock: viewers
+        show processes apart. Arrows lead to each transfer between memories from the call that gave the value, and on
+        to its users.
         """
         process = os.getpid()
         rows: list[dict[str, Any]] = []
-        tracks: dict[str, int] = {}  # device to the number of its track
+        tracks: dict[str, int] = {}  # device to the number of its track and clock
         for number, event in enumerate(self.events):
             args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
             if event.call.fused:
@@ -167,15 +200,18 @@ class Trace:
             row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
             if event.timed is not None and event.timed.span is not None and not event.is_asynchronous:
-                track = tracks.setdefault(event.device, TRACKS + len(tracks))
-                rows.append(row | {"ph": "X", "tid": track, "ts": event.span[0] / 1000, "dur": event.ns / 1000})
+                track = TRACKS + tracks.setdefault(event.device, len(tracks))
+                rows.append(row | {"ph": "X", "pid": CLOCKS + tracks[event.device], "tid": track,
+                                   "ts": event.span[0] / 1000, "dur": event.ns / 1000,
+                                   "args": args | {"clock": event.clock}})
             if event.is_asynchronous:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]
             else:
                 rows.append(row | {"ph": "X", "ts": start, "dur": end - start})
-        named = [*self.threads.items(), *((track, f"{device}, its queue") for device, track in tracks.items())]
-        names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
-                 for tid, name in named]
+        names = [_named("thread_name", process, tid, name) for tid, name in self.threads.items()]
+        for device, number in tracks.items():
+            names += [_named("process_name", CLOCKS + number, 0, f"{device}'s clock"),
+                      _named("thread_name", CLOCKS + number, TRACKS + number, f"{device}, its queue")]
         return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
 
     def dump(
@@ -196,6 +232,10 @@ class Trace:
                     yield row | {"ph": "s", "tid": source.thread, "ts": source.start_ns / 1000}
                     yield row | {"ph": "f", "tid": event.thread, "ts": event.start_ns / 1000}
                     number += 1
+
+
+def _named(kind: str, process: int, track: int, name: str) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": process, "tid": track, "args": {"name": name}}
 
 
 def _metadata_of(value: Any, meta: TensorMetadata) -> TensorMetadata | None:
