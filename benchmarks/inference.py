@@ -4,7 +4,7 @@
                                    [--folder DIR] [--output DIR] [--results FILE]
 
 It runs in an environment of its own, which heald never needs: tensorflow-cpu and tf2onnx make the networks and run
-them, onnxruntime and openvino run them, matplotlib draws. A missing package is left out. Each combination of network,
+them, onnxruntime and openvino run them, heald-report draws. A missing package is left out. Each combination of network,
 batch and threads is a process of its own, since libraries read their number of threads when they are loaded. The
 process is `heald bench --against`, where the runtimes take turns. All combinations are measured before they are
 repeated, so that a disturbance of the machine falls into one repeat only. The results are medians over the repeats.
@@ -218,8 +218,8 @@ def differing(results: Sequence[Result]) -> list[Result]:
 def write(results: Result, folder: Path, readme: Path | None) -> None:
     """Write the tables and the plots, and renew the README's section if `readme` is given."""
     (folder / "inference.md").write_text(inference_table.page(results))
-    if find_spec("matplotlib") is None:
-        tell("no plot: that needs matplotlib (pip install matplotlib)")
+    if find_spec("heald_report") is None:
+        tell("no plot: that needs heald's plugin report (pip install -e plugins/report)")
     else:
         inference_plot.draw(results, folder)
     if readme is not None:

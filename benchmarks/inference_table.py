@@ -119,8 +119,8 @@ makes the networks, measures for about an hour, and renews this page and the tab
 ```sh
 python3 -m venv peers
 peers/bin/pip install -e core -e device_cpu -e plugins/tf_ops -e plugins/saved_model -e plugins/tools \\
-    -e plugins/onednn -e plugins/simplify \\
-    tensorflow-cpu tf2onnx onnxruntime openvino matplotlib
+    -e plugins/onednn -e plugins/simplify -e plugins/report \\
+    tensorflow-cpu tf2onnx onnxruntime openvino
 peers/bin/python benchmarks/inference.py
 ```
 

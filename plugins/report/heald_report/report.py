@@ -25,6 +25,7 @@ examples:
   heald report new.pb -o report.html --compare old.pb          with the differences of two models
   heald report model.pb -o report.html --device OPENCL:0 --compare-device CPU:0
   heald report model.pb -o graph.svg                           the picture of the graph alone
+  heald report model.pb -o graph.svg --dark                    the picture for dark pages
   heald report program.bef -o report.html                      a host program, step by step"""
 TRACED_RUNS = 3  # the page shows the fastest
 PROGRAMS = (".bef", ".mlir")
@@ -40,6 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-run", dest="run_model", action="store_false",
                         help="run nothing: the page has no times and no memory")
     parser.add_argument("--title", metavar="TEXT", help="of the page, instead of the file's name")
+    parser.add_argument("--dark", action="store_true", help="colours of an .svg file for dark pages")
     parser.add_argument("--compare", metavar="OTHER", help="compare with this model, on the same inputs")
     parser.add_argument("--compare-device", metavar="D", help="the device of the other model; without --compare, of "
                         "the same model once more")
@@ -54,7 +56,7 @@ def report(args: Namespace) -> int:
     if Path(args.model).suffix.lower() in PROGRAMS:
         return _report_program(args, suffix)
     model = load_graph_model(args)
-    content, note = _picture(model) if suffix == PICTURE else _page(args, model)
+    content, note = _picture(args, model) if suffix == PICTURE else _page(args, model)
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}" + (f"; {note}" if note else ""))
     return 0
@@ -69,14 +71,17 @@ def _checked_suffix(args: Namespace) -> str:
                               hint="--output report.html")
     if suffix == PICTURE and (args.compare or args.compare_device):
         raise InvalidArgument("a comparison is a page, and no .svg file", hint="--output report.html")
+    if args.dark and suffix != PICTURE:
+        raise InvalidArgument("--dark is of a picture; a page has both", hint="--output graph.svg")
     return suffix
 
 
-def _picture(model: Model) -> tuple[bytes, str]:
+def _picture(args: Namespace, model: Model) -> tuple[bytes, str]:
+    from .palette import DARK, LIGHT
     from .svg import model_svg
 
     with ticking("drawing"):
-        return model_svg(model).encode(), ""
+        return model_svg(model, DARK if args.dark else LIGHT).encode(), ""
 
 
 def _page(args: Namespace, model: Model) -> tuple[bytes, str]:

@@ -91,7 +91,7 @@ def _draw(args: Namespace) -> int:
         raise Unimplemented("--svg needs the command report, which no plugin in use brings",
                             hint=install_hint("heald-report"))
     return run(report, Namespace(**vars(args) | {"output": args.svg, "input": [], "run_model": False, "title": None,
-                                                 "compare": None, "compare_device": None}))
+                                                 "compare": None, "compare_device": None, "dark": False}))
 
 
 def _of_compiled(args: Namespace, compiled: CompiledModel) -> tuple[list[dict[str, str]], ExplainedStep]:
