@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import os
+import struct
 import threading
+import zlib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,12 +19,15 @@ import pytest
 from builders.graphs import const, node, placeholder
 from heald.api import Func
 from heald.cli import main
-from heald.errors import HealdError, InvalidArgument, NotFound, Unimplemented
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
 from heald.graphs.graph.function import Function
 from heald.graphs.graph.graph import Graph, Node
 from heald.runtime.contract.op import ArgDef
-from heald_report.inspection import LONGEST_TEXT, Inspector, value_summary
+from heald_report.inspection import LONGEST_TEXT, Inspector
+from heald_report.picture_inputs import LARGEST_PICTURE_BYTES, PictureInputs
+from heald_report.value_summary import value_summary
 from heald_report.view_server import LARGEST_QUESTION_BYTES, ViewServer
+from PIL import Image
 
 F32 = heald.api.dtypes.float32
 
@@ -104,7 +110,8 @@ def test_features_are_tiles_of_a_picture():
     ({"inputs": {"x": "[" * 100_000}}, InvalidArgument, "no JSON value"),
     ({"inputs": {"x": "1" * (LONGEST_TEXT + 1)}}, InvalidArgument, "more than"),
     ({"do": "compare", "device": "NOWHERE:0"}, HealdError, "NOWHERE"), ({"do": "compare"}, InvalidArgument, "a text"),
-    ({"do": "compare", "device": 3}, InvalidArgument, "a text")])
+    ({"do": "compare", "device": 3}, InvalidArgument, "a text"),
+    ({"inputs": {"x": "picture 1"}}, NotFound, "not the last picture")])
 def test_a_bad_question_is_a_typed_error(inspector, fields, error, message):
     with pytest.raises(error, match=message):
         inspector.answer({"do": "values", "node": number(inspector, "sum")} | fields)
@@ -136,6 +143,114 @@ def test_a_tensor_of_pixels_is_a_picture():
     png = base64.b64decode(value_summary(np.zeros((1, 8, 6, 3), np.uint8))["picture"])
     assert png.startswith(b"\x89PNG")
     assert (png[16:20], png[20:24]) == ((6).to_bytes(4, "big"), (8).to_bytes(4, "big"))
+
+
+def png_of(pixels, kind="PNG", **options) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.asarray(pixels, np.uint8)).save(file, kind, **options)
+    return file.getvalue()
+
+
+def send(inspector, content, name="x", pixel_range="0 to 255"):
+    text = content if isinstance(content, str) else base64.b64encode(content).decode()
+    return inspector.answer({"do": "picture", "input": name, "range": pixel_range, "content": text})
+
+
+@pytest.fixture
+def looking(tmp_path):
+    """`looking(shape, dtype)`: an inspector of a model that returns its input."""
+    def make(shape, dtype=F32):
+        return Inspector(load(tmp_path, Graph([placeholder("x", shape, dtype),
+                                               node("y", "Identity", "x", T=dtype)]), "y"))
+
+    return make
+
+
+@pytest.fixture
+def value_of(tmp_path):
+    """`value_of(content, shape, dtype, pixel_range)`: the value that an input of this shape gets."""
+    def take(content, shape, dtype=F32, pixel_range="0 to 255"):
+        model = load(tmp_path, Graph([placeholder("x", shape, dtype), node("y", "Identity", "x", T=dtype)]), "y")
+        return PictureInputs(model).take("x", base64.b64encode(content).decode(), pixel_range).value
+
+    return take
+
+
+RAMP = np.stack([np.arange(48).reshape(6, 8) * 5, np.full((6, 8), 7), np.full((6, 8), 200)], -1).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("shape", "expected"), [
+    ((None, 6, 8, 3), RAMP[None]), ((1, 6, 8, 3), RAMP[None]), ((6, 8, 3), RAMP), ((None, None, None, 3), RAMP[None]),
+    ((None, 3, 6, 8), RAMP.transpose(2, 0, 1)[None])])
+def test_a_sent_picture_gets_the_layout_of_the_input(value_of, shape, expected):
+    np.testing.assert_array_equal(value_of(png_of(RAMP), shape), expected)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((None, 3, 4, 3), (1, 3, 4, 3)), ((None, 12, 9, 1), (1, 12, 9, 1)),
+                                             ((None, 5, 5), (1, 5, 5))])
+def test_a_sent_picture_gets_the_size_of_the_input(value_of, shape, size):
+    assert value_of(png_of(RAMP), shape).shape == size
+
+
+def test_a_range_is_that_of_heald_run(value_of, looking):
+    for pixel_range, expected in (("0 to 1", RAMP / np.float32(255)), ("-1 to 1", RAMP / np.float32(127.5) - 1),
+                                  ("ImageNet, BGR less the mean",
+                                   RAMP[:, :, ::-1] - np.float32([103.939, 116.779, 123.68]))):
+        np.testing.assert_allclose(value_of(png_of(RAMP), (None, 6, 8, 3), pixel_range=pixel_range), expected[None],
+                                   rtol=1e-5, atol=1e-5)
+    for shape, dtype in (((None, 6, 8, 3), heald.api.dtypes.uint8), ((None, 6, 8, 1), F32)):
+        with pytest.raises(InvalidArgument, match="range 'ImageNet, as PyTorch'"):
+            send(looking(shape, dtype), png_of(RAMP), pixel_range="ImageNet, as PyTorch")
+
+
+def test_a_model_of_strings_gets_the_bytes_of_the_file(value_of):
+    assert value_of(b"any bytes", (None,), heald.api.dtypes.string).tolist() == [b"any bytes"]
+    assert value_of(b"any bytes", (), heald.api.dtypes.string).tolist() == b"any bytes"
+
+
+def test_a_run_answers_with_outputs_and_the_largest_elements(looking):
+    inspector = looking((None, 4))
+    answer = inspector.answer({"do": "outputs", "inputs": {"x": "[[0, 3, 1, 2]]"}})
+    (name, value), = answer["outputs"]
+    assert (name, value["type"]) == ("y", "float32[1, 4]")
+    assert value["top"] == [["1", "3"], ["3", "2"], ["2", "1"], ["0", "0"]]
+
+
+def test_an_earlier_picture_is_refused_and_of_another_input_too(looking):
+    inspector = looking((None, 6, 8, 3))
+    first, second = (send(inspector, png_of(RAMP))["text"] for _ in range(2))
+    with pytest.raises(NotFound, match="not the last picture"):
+        inspector.answer({"do": "outputs", "inputs": {"x": first}})
+    assert inspector.answer({"do": "outputs", "inputs": {"x": second}})["outputs"]
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A small PNG whose header states these sizes."""
+    content = bytearray(png_of(np.zeros((1, 1))))
+    content[16:24] = struct.pack(">II", width, height)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    return bytes(content)
+
+
+@pytest.mark.parametrize(("content", "error", "message"), [
+    (b"", InvalidArgument, "a text"), (b"not a picture", DataLoss, "no PNG, JPEG"),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'/>", DataLoss, "no PNG, JPEG"),
+    (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", DataLoss, "no PNG, JPEG"),
+    (png_of(RAMP, "TIFF"), DataLoss, "no PNG, JPEG"), (png_of(RAMP)[:45], DataLoss, "no picture"),
+    (bomb(100_000, 100_000), ResourceExhausted, "pixels"), (bomb(9_460, 9_460), ResourceExhausted, "pixels"),
+    (bomb(0, 0), DataLoss, "no picture"), ("%%%", InvalidArgument, "no base64"), ("é", InvalidArgument, "no base64"),
+    ("A" * (LARGEST_PICTURE_BYTES * 4 // 3 + 5), ResourceExhausted, "more than 32 MiB")])
+def test_a_file_that_heald_run_refuses_is_refused_here(looking, content, error, message):
+    with pytest.raises(error, match=message):
+        send(looking((None, 6, 8, 3)), content)
+
+
+@pytest.mark.parametrize(("fields", "error", "message"), [
+    ({"name": "no"}, NotFound, "no input 'no'"), ({"pixel_range": "0 to 7"}, InvalidArgument, "'range' of a picture"),
+    ({"pixel_range": ""}, InvalidArgument, "a text"), ({"name": "x"}, InvalidArgument, "no picture")])
+def test_a_picture_of_an_input_that_takes_none_is_refused(inspector, fields, error, message):
+    with pytest.raises(error, match=message):
+        send(inspector, png_of(RAMP), **fields)
 
 
 @pytest.fixture

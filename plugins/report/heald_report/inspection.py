@@ -1,7 +1,8 @@
 """Answers about a loaded model: the value of a tensor, its shape for other inputs, and a node on another device.
 
 A question is JSON from a page. It names a node by number, an output, and a text for each input: empty for made-up
-numbers, `:2,8` for made-up numbers of this shape, or a JSON value. No text is the name of a file.
+numbers, `:2,8` for made-up numbers of this shape, `picture 1` for a picture that the page sent, or a JSON value. No
+text is the name of a file.
 
 The comparison runs one node alone: its inputs are the values of the whole model's run. Constants stay constants, since
 kernels may need them before a run. So a difference is of this node, and none of nodes before it.
@@ -9,7 +10,6 @@ kernels may need them before a run. So a difference is of this node, and none of
 
 from __future__ import annotations
 
-import base64
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any
 from heald.errors import HealdWarning, InvalidArgument, NotFound, Unimplemented, boundary
 
 from .node_table import NodeTable, bodies_of, shown_text
+from .picture_inputs import PICTURE, RANGES, PictureInputs
+from .value_summary import value_summary
 
 if TYPE_CHECKING:
     from heald import Model
 
 LONGEST_RUN_SECONDS = 60.0
-BINS = 32  # of a histogram
-MOST_ELEMENTS = 64  # of a value that the page shows as text
 LARGEST_DIFFERENCE = 1e-3  # in standard deviations, as of heald diff
 LARGEST_INPUT_ELEMENTS = 1 << 26  # of a made-up input
-LONGEST_TEXT = 1 << 20  # characters of an input
+LONGEST_TEXT = 8 << 20  # characters of an input: pixels of 224x224 as JSON have 3 million
 
 
 class Inspector:
@@ -40,13 +40,16 @@ class Inspector:
     def __init__(self, model: Model) -> None:
         self._model, self._graph = model, model.graph
         self.names = [*NodeTable(bodies_of(self._graph)).numbers]
-        self._actions = {"values": self._values, "shapes": self._shapes, "compare": self._compare}
+        self._pictures = PictureInputs(model)
+        self._actions = {"values": self._values, "shapes": self._shapes, "compare": self._compare,
+                         "outputs": self._outputs, "picture": self._take_picture}
 
     def description(self) -> dict[str, Any]:
         """Return the inputs and the device types, for the page's forms."""
         devices = self._model.session.host.preference()
-        return {"inputs": [[shown_text(name), str(meta)] for name, meta in self._model.inputs.items()],
-                "devices": [f"{device_type}:0" for device_type in devices]}
+        return {"inputs": [[shown_text(name), str(meta), self._pictures.takes(name)]
+                           for name, meta in self._model.inputs.items()],
+                "ranges": [*RANGES], "devices": [f"{device_type}:0" for device_type in devices]}
 
     @boundary
     def answer(self, question: Any) -> dict[str, Any]:
@@ -58,6 +61,18 @@ class Inspector:
     def _values(self, question: Mapping[str, Any]) -> dict[str, Any]:
         value, = self._run([self._tensor(question)], self._feeds(question))
         return value_summary(value)
+
+    def _outputs(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the whole model."""
+        values = self._run([*self._model.fetched.values()], self._feeds(question))
+        return {"outputs": [[shown_text(name), value_summary(value)]
+                            for name, value in zip(self._model.fetched, values, strict=True)]}
+
+    def _take_picture(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a picture as the value of an input, and show it as the model sees it."""
+        shown = _text(question, "input")
+        picture = self._pictures.take(self._input_name(shown), _text(question, "content"), _text(question, "range"))
+        return {"text": picture.text, "note": picture.note, "value": value_summary(picture.value)}
 
     def _shapes(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Link the step for the shapes of the inputs, without a run."""
@@ -140,13 +155,21 @@ class Inspector:
         texts = question.get("inputs", {})
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise InvalidArgument("'inputs' of a question is an object of texts")
+        values = {self._input_name(shown): text for shown, text in texts.items()}
+        return {self._model.fed[name]: convert_feed(self._value_of_input(values.get(name, ""), name), meta, name)
+                for name, meta in self._model.inputs.items()}
+
+    def _value_of_input(self, text: str, name: str) -> Any:
+        if text.strip().startswith(PICTURE):
+            return self._pictures.value(text.strip(), name)
+        return input_value(text, self._model.inputs[name], name)
+
+    def _input_name(self, shown: str) -> str:
+        """Return the input that the page shows by this text."""
         by_shown_name = {shown_text(name): name for name in self._model.inputs}
-        unknown = [name for name in texts if name not in by_shown_name]
-        if unknown:
-            raise NotFound(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(by_shown_name)}")
-        return {self._model.fed[name]: convert_feed(input_value(texts.get(shown, ""), self._model.inputs[name], name),
-                                                    self._model.inputs[name], name)
-                for shown, name in by_shown_name.items()}
+        if shown not in by_shown_name:
+            raise NotFound(f"the model has no input '{shown[:60]}'", hint=f"its inputs: {', '.join(by_shown_name)}")
+        return by_shown_name[shown]
 
 
 def input_value(text: str, meta: Any, name: str) -> Any:
@@ -177,67 +200,6 @@ def _shape(text: str, name: str) -> Any:
     if prod(shape) > LARGEST_INPUT_ELEMENTS:
         raise InvalidArgument(f"input '{name}': a shape of more than {LARGEST_INPUT_ELEMENTS} elements is not made up")
     return GivenShape(shape)
-
-
-def value_summary(value: Any) -> dict[str, Any]:
-    """Return type, statistics, histogram, first elements and picture of an array, as JSON's values."""
-    import numpy as np
-    from heald.api import dtypes
-    from heald.runtime.support import tensor_picture
-
-    png = tensor_picture.tensor_png(value)
-    return {"type": f"{dtypes.of_numpy(value.dtype).name}{[*value.shape]}", "count": int(value.size),
-            "statistics": _statistics(value), "histogram": _histogram(value),
-            "elements": [shown_text(_element_text(element)) for element in value.ravel()[:MOST_ELEMENTS]],
-            "picture": None if png is None else base64.b64encode(png).decode(),
-            "is_cut": bool(np.size(value) > MOST_ELEMENTS)}
-
-
-def _element_text(element: Any) -> str:
-    if isinstance(element, bytes):
-        return element.decode("utf-8", "backslashreplace")
-    return str(element)
-
-
-def _finite(value: Any) -> Any:
-    """Return the finite elements as float64, None for elements that are no real numbers."""
-    import numpy as np
-
-    if value.dtype.kind not in "biuf" and "float" not in value.dtype.name:  # bfloat16 is of no kind of NumPy's
-        return None
-    wide = value.ravel().astype(np.float64)
-    return wide[np.isfinite(wide)]
-
-
-def _statistics(value: Any) -> list[list[str]]:
-    import numpy as np
-
-    finite = _finite(value)
-    if finite is None:
-        return []
-    rows = {"NaN or infinite": value.size - finite.size, "zeros": int((finite == 0).sum())}
-    if finite.size:
-        with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near the largest
-            rows |= {"least": finite.min(), "mean": finite.mean(), "largest": finite.max(), "deviation": finite.std()}
-    return [[name, f"{number:.6g}"] for name, number in rows.items()]
-
-
-def _histogram(value: Any) -> dict[str, Any] | None:
-    """Return counts and the two ends, None without two different finite elements."""
-    import numpy as np
-
-    finite = _finite(value)
-    if finite is None or finite.size < 2:
-        return None
-    with np.errstate(over="ignore"):
-        span = finite.max() - finite.min()
-    if not 0 < span < np.inf:
-        return None
-    try:
-        counts, edges = np.histogram(finite, BINS)
-    except ValueError:  # the elements are too close to each other for so many bins
-        return None
-    return {"counts": counts.tolist(), "least": f"{edges[0]:.4g}", "largest": f"{edges[-1]:.4g}"}
 
 
 def _figure(number: float | None) -> str:

@@ -1,8 +1,8 @@
 """The colours of pictures that are files of their own: one palette for light pages, one for dark pages.
 
 A page takes its colours from style.css, which follows the reader's choice. A picture without a script states them.
-`text` to `copy` are those of style.css; a test compares them. `fills` are the hues of colours.js in the same order.
-`series` are apart from each other for the colour-blind, too.
+`text` to `copy` equal the colours of style.css; a test compares them. `fills` have the hues of colours.js in the same
+order. `series` are apart from each other for the colour-blind, too.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from heald.errors import HealdError
 from .inspection import Inspector
 
 ADDRESS = "127.0.0.1"
-LARGEST_QUESTION_BYTES = 4 << 20
+LARGEST_QUESTION_BYTES = 48 << 20  # a picture of the largest size in base64, and the rest
 SOCKET_SECONDS = 20.0  # for a request to arrive, and for an answer to be taken
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
            "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",

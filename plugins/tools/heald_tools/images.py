@@ -10,7 +10,7 @@ import stat
 import warnings
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, BinaryIO
 
 from heald.api import TensorMetadata, install_hint
 from heald.errors import (
@@ -83,16 +83,27 @@ def check_file(path: Path) -> None:
 
 
 def open_picture(path: Path, channels: int | None) -> Any:
+    """The decoded picture of a file. Raises as `decode_picture`, and as `check_file`."""
+    check_file(path)
+    try:
+        with path.open("rb") as file:
+            return decode_picture(file, channels)
+    except HealdError:
+        raise
+    except OSError as error:
+        raise of_system(error) from error
+
+
+def decode_picture(file: BinaryIO, channels: int | None) -> Any:
     """The decoded picture. `channels`: None for one of gray pictures, three of others.
 
-    Raises DataLoss for a file that is no picture, ResourceExhausted for one of too many pixels, and as `check_file`.
+    Raises DataLoss for content that is no picture, ResourceExhausted for one of too many pixels.
     The texts do not name the file: the caller does.
     """
     from PIL import Image, ImageOps
 
-    check_file(path)
     try:
-        with path.open("rb") as file, _open_header(file) as image:
+        with _open_header(file) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ResourceExhausted(f"{image.width}x{image.height} pixels, more than {MOST_PIXELS:,}",
                                         hint="resize it first, or feed an .npy file")
@@ -110,7 +121,7 @@ def open_picture(path: Path, channels: int | None) -> Any:
         raise DataLoss(f"no picture that Pillow can read: {_reason(error)}") from error
 
 
-def _open_header(file: Any) -> Any:
+def _open_header(file: BinaryIO) -> Any:
     from PIL import Image
 
     with _ONLY_HEADERS, warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):

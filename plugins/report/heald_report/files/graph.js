@@ -221,7 +221,7 @@
       const sums = ofPicture[shown.picture], picture = pictures[shown.picture];
       details.replaceChildren(make("h2", {}, picture.scope || picture.fn || "The graph"), rows([["nodes", String(sums.nodes)],
         ["time", sums.us ? `${timeText(sums.us)} in kernels` : ""], ["run", data.run ? timeText(data.run.us) : ""]]));
-      if (shown.picture === data.root || shown.picture === report.first) details.append(document.getElementById("signature").content.cloneNode(true));
+      if (shown.picture === data.root || shown.picture === report.first) details.append(document.getElementById("signature").content.cloneNode(true), ...(report.liveModel ? report.liveModel() : []));
       else if (picture.parent < 0 && callers.has(shown.picture)) details.append(...linkList("Called by", callers.get(shown.picture)));
       details.append(make("p", { class: "faint" }, "Click a box for its details. Double-click or Enter opens it."));
     } else if (box.kind === KIND.NODE) { describe(box.ref); details.append(...copyList(shown.box)); }

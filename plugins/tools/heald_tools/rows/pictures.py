@@ -26,7 +26,8 @@ def column_of_pictures(files: Sequence[Path], meta: TensorMetadata, name: str, p
     layout = layout_of(meta, name)
     check_pillow("reading pictures")
     rank = 3 if layout.has_channels else 2
-    return Undecoded(files, lambda path: _array_of(path, meta, layout, preprocessing), rank)
+    return Undecoded(files, lambda path: array_of_picture(open_picture(path, layout.channels), meta, layout,
+                                                          preprocessing), rank)
 
 
 def open_to_draw(path: Path, meta: TensorMetadata, name: str, preprocessing: Preprocessing,
@@ -39,18 +40,18 @@ def open_to_draw(path: Path, meta: TensorMetadata, name: str, preprocessing: Pre
     picture = open_picture(path, 3)
     if preprocessing.crop is None:
         return picture, size_of_resize(picture.height, picture.width, preprocessing.resize, layout, None)
-    part = _crop(_resize(picture, layout, preprocessing), preprocessing.crop, path)
+    part = _crop(_resize(picture, layout, preprocessing), preprocessing.crop)
     return part, (part.height, part.width)
 
 
-def _array_of(path: Path, meta: TensorMetadata, layout: Layout, preprocessing: Preprocessing) -> Any:
+def array_of_picture(picture: Any, meta: TensorMetadata, layout: Layout, preprocessing: Preprocessing) -> Any:
+    """The array of one row, without a batch. Raises InvalidArgument for a size that the input does not take."""
     import numpy as np
 
-    picture = _crop(_resize(open_picture(path, layout.channels), layout, preprocessing), preprocessing.crop, path)
-    pixels = np.asarray(picture)
+    pixels = np.asarray(_crop(_resize(picture, layout, preprocessing), preprocessing.crop))
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
-    _check_size(path, pixels.shape, layout)
+    _check_size(pixels.shape, layout)
     array = apply_numbers(pixels, preprocessing.numbers, meta)
     if not layout.has_channels:
         return array[:, :, 0]
@@ -71,7 +72,7 @@ def _resize(picture: Any, layout: Layout, preprocessing: Preprocessing) -> Any:
     return picture.transform((width, height), Image.Transform.AFFINE, scale, resample)
 
 
-def _crop(picture: Any, crop: tuple[int, int] | None, path: Path) -> Any:
+def _crop(picture: Any, crop: tuple[int, int] | None) -> Any:
     if crop is None:
         return picture
     height, width = crop
@@ -82,7 +83,7 @@ def _crop(picture: Any, crop: tuple[int, int] | None, path: Path) -> Any:
     return picture.crop((left, top, left + width, top + height))
 
 
-def _check_size(path: Path, shape: tuple[int, ...], layout: Layout) -> None:
+def _check_size(shape: tuple[int, ...], layout: Layout) -> None:
     height, width = layout.height, layout.width
     if height not in (None, shape[0]) or width not in (None, shape[1]):
         raise InvalidArgument(f"{shape[1]}x{shape[0]} pixels, where the input takes {width or '?'}x{height or '?'}",
