@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-from heald.errors import InvalidArgument, PermissionDenied, Unavailable
+from heald.errors import FailedPrecondition, InvalidArgument, PermissionDenied, Unauthenticated, Unavailable
+from heald_ray import connection
 from heald_ray.connection import check_address, connect
 
 
@@ -31,6 +32,58 @@ def test_options_of_a_new_cluster_are_refused_for_a_running_one():
         connect("10.0.0.1:6379", cpus=2)
 
 
+@pytest.fixture
+def ray_init(monkeypatch):
+    """Ray with an init that starts nothing: a function from an exception that it raises to the calls of it."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    for name, value in {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 32}.items():
+        monkeypatch.setenv(name, value)
+
+    def replace(error=None):
+        calls = []
+
+        def init(**options):
+            calls.append(options)
+            if error is not None:
+                raise error
+
+        monkeypatch.setattr(ray, "init", init)
+        return calls
+
+    return replace
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({}, (None, None, {})), ({"cpus": 2}, (2, None, {})),
+    ({"resources": {"GPU": 1, "OPENCL": 2}}, (None, 1, {"OPENCL": 2.0})),
+    ({"resources": {"CPU": 3}}, (3, None, {})), ({"cpus": 1, "resources": {"GPU": 0.5}}, (1, 0.5, {})),
+])
+def test_a_cluster_that_starts_here_has_the_resources_of_the_call(ray_init, options, expected):
+    calls = ray_init()
+    connect("local", **options)
+    assert tuple(calls[0][name] for name in ("num_cpus", "num_gpus", "resources")) == expected
+
+
+@pytest.mark.parametrize("options", [{"cpus": 0}, {"cpus": -1}, {"resources": {"GPU": -1}}, {"cpus": "two"},
+                                     {"resources": {"OPENCL": float("nan")}}, {"resources": {"X": None}}])
+def test_an_amount_that_no_node_has_is_refused(ray_init, options):
+    with pytest.raises(InvalidArgument, match="has the amount"):
+        connect("local", **options)
+
+
+@pytest.mark.parametrize(("text", "kind", "words"), [
+    ("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n    Python: 3.12.1\n"
+     "This process on node 1 was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\n",
+     FailedPrecondition, "Ray: 2.59.0 Python: 3.12.1"),
+    ("InvalidAuthToken: wrong", Unauthenticated, "refused this caller"),
+    ("a first line\nthe last line", Unavailable, "the last line"),
+])
+def test_errors_of_ray_are_typed_and_keep_their_reason(ray_init, text, kind, words):
+    ray_init(RuntimeError(text))
+    with pytest.raises(kind, match=words):
+        connect("local")
+
+
 def test_an_environment_that_turns_tokens_off_is_refused(monkeypatch):
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
@@ -47,3 +100,12 @@ def test_a_port_on_which_nothing_listens_is_unavailable_at_once(monkeypatch):
         with pytest.raises(Unavailable, match="no cluster at"):
             connect(f"127.0.0.1:{held.getsockname()[1]}")
     assert not ray.is_initialized()
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+def test_a_program_that_is_no_cluster_is_unavailable_within_a_bound(ray_init, monkeypatch, insecure):
+    ray_init()
+    monkeypatch.setattr(connection, "PROBE_SECONDS", 0.5)
+    with (socket.create_server(("127.0.0.1", 0)) as silent,  # it takes connections and answers none
+          pytest.raises(Unavailable, match="does not answer as a cluster within 0.5 s")):
+        connect(f"127.0.0.1:{silent.getsockname()[1]}", insecure=insecure)

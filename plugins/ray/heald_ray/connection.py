@@ -60,11 +60,12 @@ def connect(
     """Connect this process to the cluster at HOST:PORT, or start a cluster on this machine.
 
     `insecure`: Accept a cluster without tokens.
-    `cpus`, `resources`: Of the cluster that starts here.
+    `cpus`, `resources`: Of the cluster that starts here; `resources` may have "GPU".
 
-    Raises InvalidArgument for another form of address, NotFound without Ray, FailedPrecondition for a process that is
-    connected. Raises PermissionDenied for a cluster without tokens, Unauthenticated where the token is missing or
-    wrong, Unavailable where no cluster answers.
+    Raises InvalidArgument for another form of address and for amounts that no node has, NotFound without Ray.
+    Raises FailedPrecondition for a process that is connected, and for a cluster of another version of Ray or Python.
+    Raises PermissionDenied for a cluster without tokens, Unauthenticated where the token is missing or wrong,
+    Unavailable where no cluster answers.
     """
     is_local = check_address(address) == LOCAL
     if not is_local and (cpus is not None or resources):
@@ -74,9 +75,9 @@ def connect(
     ray = _import_ray()
     if ray.is_initialized():
         raise FailedPrecondition("this process is connected to a cluster already", hint="call ray.shutdown() first")
-    if not is_local and not insecure:
-        _check_cluster(address)
-    options: dict[str, Any] = {"num_cpus": cpus, "resources": dict(resources or {})} if is_local else {}
+    if not is_local:
+        _check_cluster(address, insecure=insecure)
+    options = _node_options(cpus, resources or {}) if is_local else {}
     with TemporaryDirectory(prefix="heald-ray-") as empty:
         try:
             ray.init(address=address, namespace=NAMESPACE, include_dashboard=False if is_local else None,
@@ -109,6 +110,15 @@ def check_address(address: str) -> str:
     return address
 
 
+def _node_options(cpus: int | None, resources: Mapping[str, float]) -> dict[str, Any]:
+    """Return the arguments of ray.init for a node with these resources. Raises InvalidArgument for a wrong amount."""
+    for name, amount in {"CPU": 1 if cpus is None else cpus, **resources}.items():
+        if not isinstance(amount, int | float) or not 0 < amount < float("inf"):
+            raise InvalidArgument(f"resource {name} has the amount {amount!r}", hint="give a number above 0")
+    custom = {name: float(amount) for name, amount in resources.items() if name not in ("CPU", "GPU")}
+    return {"num_cpus": cpus or resources.get("CPU"), "num_gpus": resources.get("GPU"), "resources": custom}
+
+
 def _prepare_environment(*, is_local: bool, insecure: bool) -> None:
     """Set the variables that Ray reads at its import and that its processes inherit."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -137,10 +147,12 @@ def _import_ray() -> Any:
     return ray
 
 
-def _check_cluster(address: str) -> None:
+def _check_cluster(address: str, *, insecure: bool) -> None:
     """Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal."""
     _check_port(address)
     if _takes_call(address, "disabled"):
+        if insecure:
+            return
         raise PermissionDenied(
             f"the cluster at {address} takes calls without a token: whoever reaches its port runs code there",
             hint="start it with RAY_AUTH_MODE=token, or accept this by --insecure")
@@ -172,6 +184,9 @@ def _takes_call(address: str, mode: str) -> bool:
 
 
 def _typed_error(address: str, error: Exception) -> Exception:
+    if "Version mismatch" in str(error):
+        return FailedPrecondition(f"the cluster at {address} has other versions: {' '.join(str(error).split())[:500]}",
+                                  hint="install the same versions of Python and Ray on all machines")
     text = _last_line(str(error))
     if "uthentic" in type(error).__name__ or "uthentic" in text or "token" in text.lower():
         return Unauthenticated(f"the cluster at {address} refused this caller: {text}",

@@ -30,7 +30,7 @@ def check_resources(resources: Mapping[str, float], *, actors: int = 1, seconds:
         if monotonic() >= end:
             raise FailedPrecondition(
                 f"the cluster has a place for {places} of {actors} actors with {_text(resources)} each",
-                hint=f"on a node that has them: {_start_line(resources)}")
+                hint=f"on a node that has them: {_start_line(resources)}; --head for --address starts a cluster")
         sleep(POLL_SECONDS)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 from heald.errors import FailedPrecondition, HealdError, Unavailable, typed_error
@@ -73,9 +74,9 @@ def open_step(
     """
     is_local = address == "local"
     custom = {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU")}
-    started = {"cpus": actors} if is_local else {}
+    needs = {"CPU": 1.0, **resources}
+    started = {"cpus": ceil(actors * needs["CPU"])} if is_local else {}
     with open_connection(address, insecure=insecure, **started):
-        needs = {"CPU": 1.0, **resources}
         check_resources(needs, actors=actors)
         arguments = model_arguments(path_on_workers or model, model_on_workers=path_on_workers is not None, **options)
         import ray
