@@ -26,6 +26,8 @@ RULES = {
                        "array's bytes, all of them and no more",
     "Device.synchronize": "synchronize(event) blocks until all work enqueued on the stream before the event is done, "
                           "and raises the device's error",
+    "Device.wait": "wait(stream, event) has later work of the stream come behind an event of another one; the runtime "
+                   "orders the streams of `queues` by it",
     "Device.elapsed": "elapsed(start, end) returns the seconds from an event to a later one, both of which have "
                       "happened, or None for an event without a time",
     "streams": "a stream runs work in the order in which it was enqueued",
