@@ -13,24 +13,36 @@ DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: demo test thorough quick wheels slow soak mutants random-graphs kills conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
+.PHONY: demo test lint types tests thorough quick wheels slow soak mutants random-graphs kills conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
-test: $(VENV)/.ready
+# The types are checked beside the tests: mypy alone has one thread, and would leave a core idle.
+test: lint
+	@$(MAKE) --no-print-directory -j 2 types tests
+
+lint: $(VENV)/.ready
 	$(VENV)/bin/ruff check
+
+types: $(VENV)/.ready
 	$(VENV)/bin/python -m mypy
-	HEALDTEST_GRAPHS=20 $(VENV)/bin/python -m pytest -n 2 -m "not thorough"
+
+# Each of two workers begins with one half of the files, and takes from the other when its own half is done. Two workers
+# that draw from one list would both import, load and prepare what nearly every file needs.
+PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist worksteal
+
+tests: $(VENV)/.ready
+	HEALDTEST_GRAPHS=20 $(PYTEST) -m "not thorough"
 
 # The exhaustive rest: the tests of tests/thorough.txt.
 thorough: $(VENV)/.ready
-	$(VENV)/bin/python -m pytest -n 2 -m "thorough or examples"
+	$(PYTEST) -m "thorough or examples"
 
 # The tests of a room or distribution: `make quick ROOM=executor`.
 ROOMS = $(wildcard tests/$(ROOM) tests/*/$(ROOM))
 quick: $(VENV)/.ready
 	@$(if $(and $(ROOM),$(ROOMS)),,echo "make quick ROOM=NAME, a folder of tests/: $(notdir $(patsubst %/,%,$(wildcard tests/*/ tests/runtime/*/ tests/graphs/*/)))"; exit 2)
-	HEALDTEST_GRAPHS=20 $(VENV)/bin/python -m pytest -n 2 -m "not thorough" $(ROOMS)
+	HEALDTEST_GRAPHS=20 $(PYTEST) -m "not thorough" $(ROOMS)
 
 # Sdist and wheel of every distribution, into dist/; CONTRIBUTING.md has the steps of a release.
 wheels: $(VENV)/.ready
