@@ -37,6 +37,7 @@ import inference_plot
 import inference_table
 import numpy as np
 from heald.api import Graph, Node, constant, pruned
+from heald.runtime.support.install import install_command
 from heald_tools.peers import OPENERS, difference
 from networks import NETWORKS, TOLERANCE
 from tqdm import tqdm
@@ -219,7 +220,7 @@ def write(results: Result, folder: Path, readme: Path | None) -> None:
     """Write the tables and the plots, and renew the README's section if `readme` is given."""
     (folder / "inference.md").write_text(inference_table.page(results))
     if find_spec("heald_report") is None:
-        tell("no plot: that needs heald's plugin report (pip install -e plugins/report)")
+        tell(f"no plot: that needs heald's plugin report ({install_command('heald-report')})")
     else:
         inference_plot.draw(results, folder)
     if readme is not None:
