@@ -18,7 +18,7 @@ class Streaming(Example):
         self.attributes["queues"] = {"copy_in": 1, "copy_out": 2}
 
     def wait(self, stream, event):
-        queues = self.native._streams
+        queues = self.native.streams
 
         def reach():
             while not event.reached:

@@ -30,12 +30,12 @@ class ThreadCluster:
         def post(destination: int, method: str, args: Any) -> Future[Any]:
             if self.workers[task] is not worker:
                 return Future()  # a dead process sends nothing
-            return self._post(task, destination, method, args)
+            return self.post(task, destination, method, args)
 
         worker = Worker(task, self._parts[task], self._config, post, start)
         return worker
 
-    def _post(self, task: int, destination: int, method: str, args: Any) -> Future[Any]:
+    def post(self, task: int, destination: int, method: str, args: Any) -> Future[Any]:
         answer: Future[Any] = Future()
         getattr(self.workers[destination], method)(*args)
         answer.set_result(None)

@@ -301,8 +301,8 @@ def test_a_message_that_a_dead_worker_took_ends_the_step_without_a_timeout(fetch
 class MuteCluster(ThreadCluster):
     """Task 1 answers no message."""
 
-    def _post(self, task, destination, method, args):
-        answer = super()._post(task, destination, method, args)
+    def post(self, task, destination, method, args):
+        answer = super().post(task, destination, method, args)
         return Future() if destination == 1 else answer
 
 

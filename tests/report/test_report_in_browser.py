@@ -149,7 +149,7 @@ def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
         assert browser.value("document.documentElement.scrollWidth") <= width, tab
 
 
-LIVE = {"inputs": [[name, "float32"] for name in NAMES[::5]], "devices": NAMES[::20]}
+LIVE = {"inputs": [[name, "float32"] for name in NAMES[::5]], "devices": NAMES[::20], "ranges": NAMES[1::20]}
 
 
 @pytest.mark.parametrize("live", [None, LIVE])

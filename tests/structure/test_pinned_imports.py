@@ -98,7 +98,7 @@ PINNED = {
         "heald.graphs.graph": {"AttrPlaceholder", "Function", "attr_value", "function"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},
         "heald.runtime.contract": {"ArgDef", "AttrDef", "OpRegistry", "REQUIRED", "check_attributes"},
-        "heald.runtime.executor": {"Event", "Executable"},
+        "heald.runtime.executor": {"Event", "Executable", "HOST_CLOCK", "clock_spans", "clock_texts"},
         "heald.runtime.program": {"COPY", "RUNTIME_CODES"},
         "heald.runtime.service": {"LoadedCompiledModel", "convert_feed", "model_place", "runtime"},
         "heald.runtime.support": {"file_path", "install", "mapped_file", "whole_file"},

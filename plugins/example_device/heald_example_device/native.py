@@ -35,26 +35,26 @@ class Native:
     """The streams of one device, and its instructions."""
 
     def __init__(self) -> None:
-        self._streams: defaultdict[int, deque[Callable[[], object]]] = defaultdict(deque)
+        self.streams: defaultdict[int, deque[Callable[[], object]]] = defaultdict(deque)
         self._lock = Lock()
 
     def write(self, stream: int, host: Array, buffer: Buffer) -> None:
         device = buffer.elements(host.dtype, host.size)
-        self._streams[stream].append(lambda: np.copyto(device, host.reshape(-1)))
+        self.streams[stream].append(lambda: np.copyto(device, host.reshape(-1)))
 
     def read(self, stream: int, buffer: Buffer, host: Array) -> None:
         device = buffer.elements(host.dtype, host.size)
-        self._streams[stream].append(lambda: np.copyto(host.reshape(-1), device))
+        self.streams[stream].append(lambda: np.copyto(host.reshape(-1), device))
 
     def record(self, stream: int) -> Event:
         event = Event(stream)
-        self._streams[stream].append(event.reach)
+        self.streams[stream].append(event.reach)
         return event
 
     def wait(self, event: Event) -> None:
         with self._lock, np.errstate(all="ignore"):  # as on hardware, NaN is a result
             while not event.reached:
-                self._streams[event.stream].popleft()()
+                self.streams[event.stream].popleft()()
 
     def upload(self, array: Array) -> Buffer:
         """A buffer with a copy of the array, for packed weights. The memory limit does not count it."""
@@ -68,7 +68,7 @@ class Native:
 
         def launch(stream: int, *buffers: Buffer) -> None:
             *inputs, output = (buffer.elements(dtype, count) for buffer in buffers)
-            self._streams[stream].append(lambda: compute(*inputs, out=output))
+            self.streams[stream].append(lambda: compute(*inputs, out=output))
 
         return launch
 
@@ -84,7 +84,7 @@ class Native:
                     INSTRUCTIONS[instruction](*(values[number] for number in operands), out=values[-1])
                 np.copyto(output, values[-1])
 
-            self._streams[stream].append(compute)
+            self.streams[stream].append(compute)
 
         return launch
 
@@ -95,7 +95,7 @@ class Native:
             a = x.elements(dtype, rows * inner).reshape(rows, inner)
             b = y.elements(dtype, inner * columns).reshape(columns, inner)
             c = output.elements(dtype, rows * columns).reshape(rows, columns)
-            self._streams[stream].append(lambda: np.matmul(a, b.T, out=c))
+            self.streams[stream].append(lambda: np.matmul(a, b.T, out=c))
 
         return launch
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.graphs.graph.graph import Node
+from heald.graphs.session.step_compiler import StepCompiler
 from heald.runtime.executor.memory_plan import Use, plan_memory
 from heald.runtime.values import dtypes
 from hypothesis import given, settings
@@ -147,11 +148,18 @@ def test_an_output_takes_the_place_of_an_input_that_its_call_reads_once(reads, s
     assert (plan.slot_of[2] == plan.slot_of[reads[0]]) == shares
 
 
-def test_the_executable_of_runs_is_linked_once():
+def test_the_executable_of_runs_is_linked_once(monkeypatch):
     session = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
     prepared = session.prepare(["y"], ["x"])
     links = []
-    prepared._note = lambda executable, _: links.append(executable)
+    link = StepCompiler.link
+
+    def record_link(*args, **options):
+        linked = link(*args, **options)
+        links.append(linked[2])
+        return linked
+
+    monkeypatch.setattr(StepCompiler, "link", record_link)
     session.run(["y"], {"x": np.ones(3, np.float32)})
     assert prepared.linked_executable(((3,),)) is links[0]
     other = prepared.linked_executable(((4,),))
