@@ -18,7 +18,7 @@ TESTS = Path(__file__).parents[1]
 DATA = TESTS / "data"
 LARGEST_PRIVATE_LINE_COUNT = 3
 PRIVATE = re.compile(r"_[A-Za-z]\w*")
-DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_getframe", "_make", "_replace", "_repr_html_"}  # by Python itself
+DOCUMENTED = {"_asdict", "_exit", "_field_defaults", "_fields", "_getframe", "_make", "_replace", "_repr_html_"}
 PATCHES = {"delattr", "getattr", "setattr", "setitem"}
 
 
