@@ -133,15 +133,6 @@ def waiting() -> list[object]:
             or (isinstance(gc_object, AsyncValue) and not gc_object.is_available())]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quick_collections():
-    """Collections look at the objects of this module's tests alone."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def points(test_graph: Graph, targets: list[str]) -> list[str]:
     """The nodes whose kernels an undisturbed run begins, in order."""
     ran.clear()

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pytest
 from heald.runtime.support import gc_pause
 from heald.runtime.support.gc_pause import gc_paused
 
 MANY = 50_000  # more than the collector lets come before it looks at them
+
+
+@pytest.fixture(autouse=True)
+def _thawed_objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An application that freezes no objects; those of the test run are frozen again at the end."""
+    monkeypatch.setattr(gc_pause, "frozen_objects", gc_pause.FrozenObjects())
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    yield
+    if frozen:
+        gc.freeze()
 
 
 def test_objects_made_in_a_pause_are_not_scanned_at_its_end() -> None:
@@ -31,6 +43,14 @@ def test_frozen_objects_stay_frozen_after_a_pause() -> None:
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+def test_frozen_objects_are_counted_once_in_many_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = [7, 0]
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.pop(0))
+    frozen_objects = gc_pause.FrozenObjects()
+    assert [frozen_objects.exist() for _ in range(gc_pause.PAUSES_BETWEEN_COUNTS + 2)].count(False) == 1
+    assert counts == []
 
 
 class Cyclic:

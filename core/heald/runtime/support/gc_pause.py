@@ -4,6 +4,9 @@ The collector would scan these objects again and again and free nothing. The sca
 small network. A pause ends without a scan: the objects go straight to the oldest generation. Python then counts them no
 more, and would not scan that generation again. Sessions without references would stay in memory. Therefore a pause
 after many new objects ends with a scan of all.
+
+An application may freeze its objects, as servers do before they fork. The objects of a pause then stay young, for their
+way to the oldest generation would thaw the others.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 OBJECTS_BETWEEN_SCANS = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
+PAUSES_BETWEEN_COUNTS = 1000  # pauses between counts of frozen objects: a count takes 50 ms for a million of them
 
 
 class ScanCounts:
@@ -34,7 +38,26 @@ class ScanCounts:
         return bool(self.new_objects + beside > self.limit)
 
 
+class FrozenObjects:
+    """Whether the application has frozen objects. Python counts them one by one, so that a yes holds for many pauses.
+
+    An application that thaws its objects loses the saving of the next pauses, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.pauses_until_count = 0
+
+    def exist(self) -> bool:
+        if self.pauses_until_count:
+            self.pauses_until_count -= 1
+            return True
+        exist = bool(gc.get_freeze_count())
+        self.pauses_until_count = PAUSES_BETWEEN_COUNTS if exist else 0
+        return exist
+
+
 scan_counts = ScanCounts(OBJECTS_BETWEEN_SCANS)
+frozen_objects = FrozenObjects()
 
 
 @contextmanager
@@ -47,7 +70,7 @@ def gc_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # else the application has frozen objects, which must stay frozen
+        if not frozen_objects.exist():
             _age_all_objects()
         gc.enable()
 
