@@ -129,3 +129,50 @@ def test_an_egg_has_its_requirements_in_a_file(tmp_path: Path, monkeypatch: pyte
     (found,) = plugin_distributions()
     assert found.requires == ("numpy", "heald-core>=9")
     assert unmet_requirement(found, "0.1.0") == "heald-core>=9"
+
+
+@pytest.mark.parametrize(("file", "text", "expected"), [
+    ("entry_points.txt", "[heald.plugins]\nyy = y.plugin\n", [Distribution("heald-x", "1.0", (), {"yy": "y.plugin"})]),
+    ("entry_points.txt", "", []),
+    ("entry_points.txt", None, []),
+    ("METADATA", "Name: heald-x\nVersion: 2.0\n", [Distribution("heald-x", "2.0", (), {"x": "x.plugin"})]),
+    ("PKG-INFO", "Name: other\nVersion: 3.0\n", [Distribution("heald-x", "1.0", (), {"x": "x.plugin"})]),
+    ("requires.txt", "numpy\n", [Distribution("heald-x", "1.0", ("numpy",), {"x": "x.plugin"})]),
+])
+def test_a_changed_file_of_metadata_is_read_again(
+    file: str, text: str | None, expected: list[Distribution], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "heald_x-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: heald-x\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(PLUGINS)
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert plugin_distributions() == [Distribution("heald-x", "1.0", (), {"x": "x.plugin"})]
+    if text is None:
+        (info / file).unlink()
+    else:
+        (info / file).write_text(text)
+    assert plugin_distributions() == expected
+
+
+def test_a_distribution_that_announces_a_plugin_later_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "heald_x-1.0.dist-info"
+    info.mkdir()
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert plugin_distributions() == []
+    (info / "entry_points.txt").write_text(PLUGINS)
+    assert plugin_distributions() == [Distribution("heald_x", "1.0", (), {"x": "x.plugin"})]
+    (info / "METADATA").write_text("Name: heald-x\nVersion: 1.0\n")
+    assert plugin_distributions() == [Distribution("heald-x", "1.0", (), {"x": "x.plugin"})]
+
+
+def test_a_folder_that_has_not_changed_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "heald_x-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text(PLUGINS)
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    first = plugin_distributions()
+    monkeypatch.setattr(Path, "read_text", None)
+    assert plugin_distributions() == first

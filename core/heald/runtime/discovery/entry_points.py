@@ -4,6 +4,9 @@ The rules are importlib.metadata's, whose import alone takes ten times as long a
 distributions of one name the first on sys.path counts. A test compares both on folders of every form. Zip archives
 are not searched: an application that is packed into one names its plugins in `[plugins] load`. The working folder is
 not searched either, unless it is a site-packages folder: its files may have come with a model.
+
+Each runtime scans sys.path anew, so that a package that was installed meanwhile counts. A folder of metadata is read
+again only when its files have changed: a process with many configs makes many runtimes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ..support.records import NamedTuple
 from ..support.working_folder import is_working_folder
 
 ENTRY_POINT_GROUP = "heald.plugins"
+_FILES = ("entry_points.txt", "METADATA", "PKG-INFO", "requires.txt")
 
 
 class Distribution(NamedTuple):
@@ -37,7 +41,7 @@ def plugin_distributions(only: Collection[str] | None = None) -> list[Distributi
         named = folder if "." in folder else os.path.basename(entry)  # noqa: PTH119 - EGG-INFO of NAME.egg
         name = normalized_name(named.rpartition(".")[0].partition("-")[0])
         if name not in distributions and (only_names is None or name in only_names):
-            distributions[name] = _distribution(Path(entry, folder))
+            distributions[name] = _reread_if_changed(os.path.join(entry, folder))  # noqa: PTH118 - a Path is slow
     return [distribution for distribution in distributions.values() if distribution is not None]
 
 
@@ -77,6 +81,36 @@ def _metadata_folders() -> Iterator[tuple[str, str]]:
         yield from ((entry, name) for name in sorted(infos) if name.lower().endswith((".dist-info", ".egg-info")))
         if entry.lower().endswith(".egg"):
             yield from ((entry, name) for name in infos if name.lower() == "egg-info")
+
+
+_FileState = tuple[int, ...] | None  # None for a file that is missing
+_distributions: dict[str, tuple[list[_FileState], Distribution | None]] = {}  # by folder of metadata
+
+
+def _reread_if_changed(folder: str) -> Distribution | None:
+    """The distribution of a folder of metadata, as it was read before unless a file of it has changed."""
+    known = _distributions.get(folder)
+    if known is not None:
+        states, distribution = known
+        if states == _file_states(folder, is_plugin=distribution is not None):
+            return distribution
+    states = _file_states(folder, is_plugin=True)  # before the files are read: a later change shows
+    distribution = _distribution(Path(folder))
+    _distributions[folder] = (states if distribution is not None else states[:1], distribution)
+    return distribution
+
+
+def _file_states(folder: str, *, is_plugin: bool) -> list[_FileState]:
+    """Identity, size and time of the files that are read: of the entry points alone where no plugin is announced."""
+    return [_file_state(f"{folder}{os.sep}{name}") for name in (_FILES if is_plugin else _FILES[:1])]
+
+
+def _file_state(path: str) -> _FileState:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _distribution(folder: Path) -> Distribution | None:
