@@ -16,8 +16,8 @@ from plugins_for_tests import kept_plugin
 
 KERNELS = runtime().host.registries.kernels
 ALONE = {"allow": ["cpu", "tf_ops"]}  # no other pack's kernels
-REFERENCE = load_config({"plugins": ALONE})
-POISON = load_config({"plugins": ALONE | kept_plugin.CONFIG["plugins"], "debug": {"poison": True}})
+REFERENCE = runtime(load_config({"plugins": ALONE}))  # a runtime for all cases: to make one takes longer than a case
+POISON = runtime(load_config({"plugins": ALONE | kept_plugin.CONFIG["plugins"], "debug": {"poison": True}}))
 NOT_APPLICABLE = {  # ops whose one case is not run, and why
     "Const": "it is recorded without a graph; every case with constant inputs has more of them",
     "MergeV2Checkpoints": "it writes files: only saving needs it",
