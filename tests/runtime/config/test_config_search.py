@@ -243,6 +243,19 @@ def test_a_pyproject_without_our_name_is_not_parsed(project: Path, user: Path) -
     assert warning_texts(load(project, user)) == []
 
 
+def test_a_pyproject_without_our_table_is_parsed_once(
+    project: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "pyproject.toml"
+    file.write_text('[project]\nname = "heald-x"\n[tool]\nother = {}\n')
+    load(project, user)
+    with monkeypatch.context() as patch:
+        patch.setattr("heald.runtime.config.file.parse", None)
+        assert load(project, user).placement.order == "auto"
+    file.write_text('[project]\nname = "heald-x"\n[tool]\nheald.placement.order = ["SIM"]\n')
+    assert list(load(project, user).placement.order) == ["SIM"]
+
+
 @POSIX
 def test_a_link_of_another_user_is_skipped_as_well(
     project: Path, user: Path, monkeypatch: pytest.MonkeyPatch

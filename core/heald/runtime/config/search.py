@@ -20,6 +20,7 @@ from .schema import FoundFile, Setting
 PROJECT_FILE_NAMES = ("heald.toml", "pyproject.toml")
 ROOT_MARKS = (".git", "pyproject.toml")  # a project's root folder has one of them
 USER_FILE = "config.toml"
+_contents_without_table: dict[Path, bytes] = {}  # by pyproject.toml: its last content, which had no table for heald
 _TABLE = rb"\[\s*tool\s*\.\s*heald\s*[.\]]"
 
 
@@ -59,7 +60,8 @@ class Search:
         except InvalidArgument as error:
             self._leave_out_faulty(error)
             return
-        if path.name != PROJECT_FILE_NAMES[0] and b"heald" not in content.data:
+        if path.name != PROJECT_FILE_NAMES[0] and (
+                b"heald" not in content.data or _contents_without_table.get(path) == content.data):
             return  # the usual pyproject.toml, without a table for heald: not parsed
         if digest is not None and digest == config_trust.digest(content.data):
             yield parse(path, content.data)
@@ -81,13 +83,18 @@ class Search:
             yield from self._found_layer(path, content.data, found_file)
 
     def _found_layer(self, path: Path, data: bytes, found_file: FoundFile) -> Iterator[Setting]:
-        """The layer of a found file, or none for one that cannot be parsed."""
+        """The layer of a found file, or none for one that is empty or cannot be parsed."""
         from .file import parse
 
         try:
-            yield parse(path, data, found_file)
+            layer = parse(path, data, found_file)
         except InvalidArgument as error:
             self._leave_out_faulty(error)
+            return
+        if layer.value != {}:
+            yield layer
+        elif path.name == PROJECT_FILE_NAMES[1]:
+            _contents_without_table[path] = data
 
     def _leave_out(self, path: Path, *remedy: str) -> None:
         import shlex  # for this message alone
