@@ -198,11 +198,12 @@ def test_the_command_writes_one_page_without_weights_and_paths(tmp_path, capsys)
     text = page.read_text("utf-8")
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
     assert data["run"]["calls"]
-    assert data["run"]["memory"]["peak"] > 0
+    memory, = data["run"]["memory"]
+    assert memory["peak"] > 0
     assert data["run"]["roofline"]["gflops"] > 0
     products = [call for call in data["run"]["calls"] if call[10][0]]
-    assert max(flops for *_, (flops, _) in products) > 10_000
-    assert all(nbytes > 0 for *_, (_, nbytes) in products)
+    assert max(flops for *_, (flops, _), _ in products) > 10_000
+    assert all(nbytes > 0 for *_, (_, nbytes), _ in products)
     assert str(ROOT) not in text
     assert not re.search(r"""(?:src|href)=["'](?!#)""", text)
     assert "default-src 'none'" in text.replace("&#39;", "'")

@@ -104,6 +104,88 @@ def test_a_node_leads_to_its_calls_and_a_call_to_its_nodes(browser, page):
     assert not browser.value("document.getElementById('timeline').hidden")
 
 
+@pytest.fixture(scope="module")
+def two_clocks(tmp_path_factory):
+    """A page of a program on the CPU and a simulator, whose clock is virtual."""
+    folder = tmp_path_factory.mktemp("two")
+    nodes = [placeholder("x", (64, 64)), node("s/a", "Neg", "x", device="/device:CPU:0"),
+             node("s/b", "Exp", "s/a", device="/device:SIM:0"), node("s/c", "MatMul", "s/b", "s/b",
+                                                                     device="/device:SIM:0"),
+             node("y", "Neg", "s/c", device="/device:CPU:0")]
+    heald.graphdef.dump(Graph(nodes), folder / "two.pb")
+    assert main(["report", str(folder / "two.pb"), "-o", str(folder / "two.html")]) == 0
+    return f"file://{quote(str(folder / 'two.html'))}"
+
+
+def test_each_clock_has_a_chart_with_its_own_axis(browser, two_clocks):
+    open_page(browser, f"{two_clocks}#tab=timeline")
+    charts = "[...document.querySelectorAll('#timeline .card:has(svg.chart)')]"
+    titles = browser.value(f"{charts}.map(card => card.querySelector('h2').textContent.split(':')[0])")
+    assert titles[0] == "The host's clock"
+    assert titles[1].startswith("SIM")
+    assert browser.value(f"{charts}[0].querySelectorAll('.call.enqueued').length") == 4
+    assert browser.value(f"{charts}[1].querySelectorAll('.call').length") == 4
+    ends = browser.value(f"{charts}.map(card => [...card.querySelectorAll('text')].filter("
+                         "t => t.getAttribute('text-anchor') === 'end').pop().textContent)")
+    assert ends == browser.value("report.clocks.map(clock => report.timeText(clock.us))")
+    browser.value("report.showCall(report.calls.find(call => call.kernel === 'sim.Exp').index)")
+    assert browser.value("document.querySelectorAll('#timeline .call.chosen').length") == 2
+    assert "of SIM:0's clock" in browser.value("document.querySelector('#timeline > .card:last-child').textContent")
+
+
+def test_memory_has_a_chart_for_each_memory(browser, two_clocks):
+    open_page(browser, f"{two_clocks}#tab=memory")
+    labels = browser.value("[...document.querySelectorAll('#memory svg')].map(svg => svg.getAttribute('aria-label'))")
+    assert labels[0].startswith("Bytes of host memory over the time of the host's clock. Peak: ")
+    assert labels[1] == "Bytes of SIM:0 over the time of SIM:0's clock. Peak: 32 768 bytes"
+
+
+def test_times_of_two_clocks_are_never_one_sum(browser, two_clocks):
+    open_page(browser, f"{two_clocks}#tab=graph&picture=0&colour=time")
+    assert browser.value("report.ofPicture.every(sums => sums.us.length === 2)")
+    details = browser.value("document.getElementById('details').textContent")
+    assert "on the host's clock" in details
+    assert "on SIM:0's clock" in details
+    browser.value("report.showTab('kernels')")
+    heads = browser.value("[...document.querySelectorAll('#kernels th')].map(th => th.textContent)")
+    assert heads.count("clock") == 2
+    shares = browser.value("""[0, 1].map(clock => report.calls.filter(call => call.clock === clock)
+        .reduce((sum, call) => sum + call.us, 0))""")
+    assert all(shares)
+
+
+def test_copies_are_sorted_and_lead_to_graph_and_timeline(browser, two_clocks):
+    open_page(browser, f"{two_clocks}#tab=copies")
+    cells = "[...document.querySelectorAll('#copies .card:last-child td:first-child')].map(cell => cell.textContent)"
+    assert sorted(browser.value(cells)) == ["s/a:0", "s/c:0"]
+    head = "document.querySelectorAll('#copies .card:last-child th button')[0]"
+    for mark in ("ascending", "descending"):
+        browser.value(f"{head}.click()")
+        assert browser.value(f"{head}.parentNode.getAttribute('aria-sort')") == mark
+    assert browser.value(cells) == ["s/c:0", "s/a:0"]
+    browser.value("document.querySelectorAll('#copies .card:last-child td .link')[2].click()")
+    assert not browser.value("document.getElementById('timeline').hidden")
+    assert "Copies s/c:0 from SIM:0 to host memory" in browser.value(
+        "document.querySelector('#timeline > .card:last-child').textContent")
+    open_page(browser, f"{two_clocks}#tab=copies")
+    browser.value("document.querySelector('#copies .card:last-child td .link').click()")
+    assert not browser.value("document.getElementById('graph').hidden")
+
+
+def test_rounded_bytes_have_the_exact_number_as_tooltip_and_for_readers(browser, two_clocks):
+    open_page(browser, f"{two_clocks}#tab=copies")
+    texts = browser.value("""[...document.querySelectorAll('#copies .exact')].map(element => [element.title,
+        ...[...element.children].map(child => child.textContent)].join())""")
+    assert set(texts) == {"16 384 bytes,16.4 kB,16 384 bytes"}
+    assert browser.value("[1, 999, 1000, 1234567].map(report.exactBytes)") == [
+        "1 byte", "999 bytes", "1 000 bytes", "1 234 567 bytes"]
+    browser.value("report.showNode(report.nodes.name.indexOf('y'))")
+    rows = browser.value("""Object.fromEntries([...document.querySelectorAll('#details dt')].map(dt =>
+        [dt.textContent, dt.nextSibling.textContent]))""")
+    assert rows["copied for it"] == "16.4 kB16 384 bytes"
+    assert "on SIM:0's clock" in rows["copy time"]
+
+
 @pytest.mark.parametrize("tab", ["kernels", "roofline", "memory", "placement"])
 def test_tables_are_filled(browser, page, tab):
     open_page(browser, f"{page}#tab={tab}")
@@ -142,10 +224,11 @@ def test_one_moves_through_the_passes_and_sees_each_in_the_graph(browser, page):
 
 @pytest.mark.parametrize("width", [400, 900, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_keeps_the_width_of_the_window(browser, page, width, scheme):
+def test_the_page_keeps_the_width_of_the_window(browser, page, two_clocks, width, scheme):
     browser.emulate(width=width, height=800, scheme=scheme)
-    for tab in ("graph", "timeline", "kernels", "roofline", "memory", "passes", "placement"):
-        open_page(browser, f"{page}#tab={tab}")
+    tabs = [(page, tab) for tab in ("graph", "timeline", "kernels", "roofline", "memory", "passes", "placement")]
+    for address, tab in (*tabs, *((two_clocks, tab) for tab in ("timeline", "memory", "copies"))):
+        open_page(browser, f"{address}#tab={tab}")
         assert browser.value("document.documentElement.scrollWidth") <= width, tab
 
 
@@ -164,7 +247,7 @@ def test_hostile_names_neither_run_nor_break_the_page(browser, tmp_path, live):
     open_page(browser, f"file://{file}")
     assert browser.value("typeof hacked") == "undefined"
     assert browser.value("report.count") == 201
-    assert browser.value("document.scripts.length") == (10 if live is None else 11)
+    assert browser.value("document.scripts.length") == (11 if live is None else 12)
     fields = 0 if live is None else len(live["inputs"])  # a live page has a text area for each input
     count_planted = "document.querySelectorAll('img, iframe, base, textarea, b, a').length"
     assert browser.value(count_planted) == fields

@@ -30,6 +30,10 @@ class ModelRun(NamedTuple):
     feeds: Mapping[str, Any] | None = None
     note: str = ""
 
+    @property
+    def fed_tensors(self) -> list[str]:
+        return [*(self.feeds or {})]
+
 
 def comparison_rows(first: ModelRun, second: ModelRun, table: NodeTable) -> dict[str, Any]:
     """Return the comparison as JSON's values."""
@@ -53,6 +57,7 @@ def comparison_rows(first: ModelRun, second: ModelRun, table: NodeTable) -> dict
             "note": shown_text(note), "compared": len(tensors), "beyond": len(beyond),
             "tensors": [_tensor_row(tensor, first.model.graph, table) for tensor in beyond[:MOST_ROWS]],
             "closest": max((tensor.relative for tensor in tensors if not tensor.is_beyond), default=0.0),
+            "clocks": sorted({*_clocks(first.trace), *_clocks(second.trace)}),
             "pairs": pairs[:MOST_ROWS], "more_pairs": max(0, len(pairs) - MOST_ROWS)}
 
 
@@ -88,15 +93,27 @@ def _tensor_row(tensor: TensorDifference, graph: Graph, table: NodeTable) -> lis
 
 
 def _pair_rows(first: ModelRun, second: ModelRun, names: Mapping[str, str], table: NodeTable) -> list[list[Any]]:
-    """Return the matched nodes with another name, device or kernel pack, or with times; the largest change first."""
+    """Return the matched nodes with another name, device or kernel pack, or with times; the largest change first.
+
+    Times of two clocks have no difference: the longer one counts."""
     places, times = [run.model.placement() for run in (first, second)], [_times(run.trace) for run in (first, second)]
-    rows = []
+    clocks = [_clocks(run.trace) for run in (first, second)]
+    rows: list[list[Any]] = []
     for theirs, ours in names.items():
         one, other = (_device_and_pack(side.get(name)) for side, name in zip(places, (ours, theirs), strict=True))
         us = [round(side.get(name, 0) / 1e3, 2) for side, name in zip(times, (ours, theirs), strict=True)]
         if theirs != ours or one != other or any(us):
             rows.append([table.numbers["", ours], "" if theirs == ours else shown_text(theirs), *one, *other, *us])
-    return sorted(rows, key=lambda row: -abs(row[7] - row[6]))
+    return sorted(rows, key=lambda row: -(abs(row[7] - row[6]) if clocks[0].get(row[2]) == clocks[1].get(row[4])
+                                          else max(row[6:8])))
+
+
+def _clocks(trace: Any) -> dict[str, str]:
+    """Return the clock of each device that does not use the host's."""
+    from heald.runtime.executor import HOST_CLOCK
+
+    return {event.device: event.clock for event, _ in (() if trace is None else trace.calls())
+            if event.clock != HOST_CLOCK}
 
 
 def _device_and_pack(row: Any) -> tuple[str, str]:
@@ -106,10 +123,15 @@ def _device_and_pack(row: Any) -> tuple[str, str]:
 
 
 def _times(trace: Any) -> dict[str, int]:
-    """Return the nanoseconds of the calls of each node; a call with several nodes counts for the one of its name."""
+    """Return the nanoseconds of the calls of each node; a call with several nodes counts for the one of its name.
+
+    A copy has the name of the node that it serves, and may have another clock: it does not count."""
+    from heald.runtime.program import COPY
+
     times: dict[str, int] = defaultdict(int)
     for event, _ in () if trace is None else trace.calls():
-        times[event.call.node] += event.ns
+        if event.call.code != COPY:
+            times[event.call.node] += event.ns
     return times
 
 

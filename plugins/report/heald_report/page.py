@@ -26,8 +26,8 @@ from .run_record import run_record
 if TYPE_CHECKING:
     from heald import HostProgram, Model
 
-SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "roofline.js", "timeline.js", "passes.js", "comparison.js",
-           "main.js")
+SCRIPTS = ("data.js", "colours.js", "graph.js", "tables.js", "copies.js", "roofline.js", "timeline.js", "passes.js",
+           "comparison.js", "main.js")
 LIVE_SCRIPTS = (*SCRIPTS[:-1], "live.js", SCRIPTS[-1])  # of heald view
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
             0x2028: "\\u2028", 0x2029: "\\u2029"}
@@ -35,14 +35,17 @@ _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026",
 
 def page_bytes(model: Model, title: str, trace: Any, passes: Sequence[PassStep] = (),
                roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
-               live: Mapping[str, Any] | None = None) -> bytes:
+               live: Mapping[str, Any] | None = None, feeds: Sequence[str] = ()) -> bytes:
     """Return the page of a model.
 
     `trace`: of a run, or None without a run. `passes`: the steps of its passes. `comparison`: the model and another
-    one. `live`: for a page that asks its server, the inputs and devices of its forms."""
-    data = page_data(model, trace, passes, roofline, comparison) | ({} if live is None else {"live": live})
+    one. `live`: for a page that asks its server, the inputs and devices of its forms. `feeds`: the names of the run's
+    fed tensors, in order.
+    """
+    data = page_data(model, trace, passes, roofline, comparison, feeds) | ({} if live is None else {"live": live})
     return _rendered("page.html", SCRIPTS if live is None else LIVE_SCRIPTS, data, title, connects=live is not None,
                      signature=_signature(model), has_run=data["run"] is not None,
+                     has_copies=bool(data["run"] and data["run"]["copies"]["rows"]),
                      has_roofline=bool(data["run"] and data["run"]["roofline"]),
                      has_passes=bool(data["passes"]), has_comparison=comparison is not None)
 
@@ -69,13 +72,13 @@ def _rendered(template: str, script_names: Sequence[str], data: Any, title: str,
 
 def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
               roofline: Roofline | None = None, comparison: tuple[ModelRun, ModelRun] | None = None,
-              ) -> dict[str, Any]:
+              feeds: Sequence[str] = ()) -> dict[str, Any]:
     """Return the data that the scripts of the page read."""
     graph = model.graph
     table, pool = NodeTable(bodies_of(graph)), TextPool()
     columns = table.columns(pool, model.placement())
     gallery = Gallery(table, memories_of(columns["device"], pool.texts))
-    run = None if trace is None else run_record(trace, table, pool, roofline)
+    run = None if trace is None else run_record(trace, table, pool, roofline, feeds)
     return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
             "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),

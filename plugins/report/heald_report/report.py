@@ -94,7 +94,8 @@ def _page(args: Namespace, model: Model) -> tuple[bytes, str]:
     steps = _pass_steps(args, model)
     notes = [side.note for side in comparison or [run] if side.note]
     with ticking("drawing" if comparison is None else "comparing and drawing"):
-        return page_bytes(model, run.title, run.trace, steps, roofline, comparison), "; ".join(notes)
+        page = page_bytes(model, run.title, run.trace, steps, roofline, comparison, feeds=run.fed_tensors)
+    return page, "; ".join(notes)
 
 
 def _report_program(args: Namespace, suffix: str) -> int:
@@ -202,7 +203,7 @@ def _trace_run(run: ModelRun, feeds: Mapping[str, Any]) -> ModelRun:
         metadata = RunMetadata()
         run.model.session.run([*run.model.fetched.values()], feeds, options=RunOptions(trace=True), metadata=metadata)
         traces.append(metadata.trace)
-    return run._replace(trace=min(traces, key=_duration), feeds=feeds)
+    return run._replace(trace=min(traces, key=_host_ns), feeds=feeds)
 
 
 def _roofline(run: ModelRun) -> Roofline | None:
@@ -212,6 +213,9 @@ def _roofline(run: ModelRun) -> Roofline | None:
         return None if run.feeds is None else measure_roofline(run.model, run.feeds)
 
 
-def _duration(trace: Any) -> int:
-    """Return the nanoseconds of the kernels of a run."""
-    return sum(event.ns for event in trace.events)
+def _host_ns(trace: Any) -> int:
+    """Return the nanoseconds of a run by the host's clock. Times of devices have no sum with them."""
+    from heald.runtime.executor import HOST_CLOCK, clock_spans
+
+    start, end = clock_spans(trace.events).get(HOST_CLOCK, (0, 0))
+    return end - start

@@ -1,74 +1,93 @@
-"""The record of a run: the calls of its trace, the time of each node, and the bytes that were alive.
-
-A result is alive from the call that makes it to the end of its last consumer. Weights, inputs, and the buffers inside
-kernels are not counted.
-"""
+"""The record of a run: the calls of its trace on their clocks, memory over time, and the copies between memories."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from .copies import copy_table
+from .memory_use import call_key, memory_rows, result_bytes
 from .node_table import NodeTable, TextPool, shown_text
 from .roofline import Roofline, roofline_row
+from .run_clocks import RunClocks
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
 
 MOST_CALLS = 20_000  # on a page; the longest ones
-MOST_SAMPLES = 2_000  # of the bytes over time
-MOST_HOLDERS = 40  # of memory at the peak
 
 
-class Interval(NamedTuple):
-    """The life of the results of a call. `call`: its place in the trace."""
+class Tracks:
+    """The rows of the timelines: the threads on the host's clock, and the queue of each device on its own clock."""
 
-    start_ns: int
-    end_ns: int
-    nbytes: int
-    call: int
+    def __init__(self, trace: Any, clocks: RunClocks) -> None:
+        self._threads, self._clocks = trace.threads, clocks
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def thread(self, event: Event) -> int:
+        from heald.runtime.executor import HOST_CLOCK
+
+        return self._number(str(self._threads.get(event.thread, "thread")), HOST_CLOCK)
+
+    def work(self, event: Event) -> int:
+        """Return the track of the work: its device's queue, or its thread where the host times it."""
+        from heald.runtime.executor import HOST_CLOCK
+
+        if event.clock == HOST_CLOCK:
+            return self.thread(event)
+        return self._number(f"{event.device}, its queue", event.clock)
+
+    def rows(self) -> list[tuple[str, int]]:
+        """Return name and clock of each track."""
+        return [*self._numbers]
+
+    def _number(self, name: str, clock: str) -> int:
+        return self._numbers.setdefault((shown_text(name), self._clocks.number(clock)), len(self._numbers))
 
 
-def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline | None = None) -> dict[str, Any]:
+def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline | None = None,
+               feeds: Sequence[str] = ()) -> dict[str, Any]:
     """Return the record as JSON's values, with the work of calls where there is a roofline.
 
-    Times are microseconds from the start of the first call."""
+    Times are microseconds from the first call of their clock. `feeds`: the fed tensors, in order."""
     calls = [*trace.calls()]
     if not calls:
-        return {"calls": [], "threads": [], "memory": None, "roofline": None, "left_out": 0, "us": 0}
-    begin = min(event.span[0] for event, _ in calls)
+        return {"calls": [], "tracks": [], "clocks": [], "memory": [], "roofline": None, "left_out": 0,
+                "copies": {"rows": [], "pairs": [], "more": 0}}
+    clocks = RunClocks([event for event, _ in calls])
+    tracks = Tracks(trace, clocks)
     indices = sorted(sorted(range(len(calls)), key=lambda index: -calls[index][0].ns)[:MOST_CALLS])
     places = {index: row for row, index in enumerate(indices)}
-    place_of_event = {(id(calls[index][0].call), calls[index][0].start_ns): row for index, row in places.items()}
-    tracks = TextPool()
-    rows = [_call_row(calls[index][0], begin, table, pool, tracks.add(_track(trace, calls[index][0])),
-                      [place_of_event[key] for source in calls[index][1]
-                       if (key := (id(source.call), source.start_ns)) in place_of_event]) for index in indices]
-    if roofline is not None:
-        for row, index in zip(rows, indices, strict=True):
-            row.append(_work(calls[index][0], roofline))
-    return {"calls": rows, "threads": tracks.texts, "memory": _memory(calls, begin, places, table),
+    place_of_event = {call_key(calls[index][0]): row for index, row in places.items()}
+    rows = [[*_call_row(calls[index][0], clocks, tracks, table, pool),
+             [place_of_event[key] for key in map(call_key, calls[index][1]) if key in place_of_event],
+             result_bytes(calls[index][0]), None if roofline is None else _work(calls[index][0], roofline),
+             _enqueueing(calls[index][0], clocks, tracks)] for index in indices]
+    return {"calls": rows, "tracks": tracks.rows(), "clocks": clocks.rows(),
+            "memory": memory_rows(calls, clocks, places, table),
+            "copies": copy_table(calls, feeds, clocks, places, table, pool),
             "roofline": None if roofline is None else roofline_row(roofline, {event.device for event, _ in calls}),
-            "left_out": len(calls) - len(indices),
-            "us": round((max(event.span[1] for event, _ in calls) - begin) / 1e3, 1)}
+            "left_out": len(calls) - len(indices)}
 
 
-def _track(trace: Any, event: Event) -> str:
-    """Return the thread of a call, or the queue of its device."""
-    if event.timed is not None and event.timed.span is not None:
-        return f"{event.device}, its queue"
-    return str(trace.threads.get(event.thread, "thread"))
-
-
-def _call_row(event: Event, begin: int, table: NodeTable, pool: TextPool, track: int, sources: list[int]) -> list[Any]:
-    """Return start, duration, track, name, kernel, device, outputs, nodes, sources, bytes of results."""
+def _call_row(event: Event, clocks: RunClocks, tracks: Tracks, table: NodeTable, pool: TextPool) -> list[Any]:
+    """Return start, duration, track, name, kernel, device, outputs, nodes."""
     nodes = dict.fromkeys(map(table.number_of_name, (event.call.node, *event.call.fused)))
     nodes.pop(-1, None)
     outputs = ", ".join(str(meta) for meta in event.outputs if meta is not None)
-    return [round((event.span[0] - begin) / 1e3, 2), round(event.ns / 1e3, 2), track, shown_text(event.call.node),
-            pool.add(event.call.code), pool.add(event.device), pool.add(outputs), [*nodes], sources,
-            _result_bytes(event)]
+    return [clocks.us(event.clock, event.span[0]), round(event.ns / 1e3, 2), tracks.work(event),
+            shown_text(event.call.node), pool.add(event.call.code), pool.add(event.device), pool.add(outputs),
+            [*nodes]]
+
+
+def _enqueueing(event: Event, clocks: RunClocks, tracks: Tracks) -> list[Any] | None:
+    """Return start, duration and track of the enqueueing of work that a device times; None for other work."""
+    from heald.runtime.executor import HOST_CLOCK
+
+    if event.clock == HOST_CLOCK:
+        return None
+    return [clocks.us(HOST_CLOCK, event.start_ns), round((event.end_ns - event.start_ns) / 1e3, 2),
+            tracks.thread(event)]
 
 
 def _work(event: Event, roofline: Roofline) -> tuple[int, int]:
@@ -78,54 +97,5 @@ def _work(event: Event, roofline: Roofline) -> tuple[int, int]:
     from heald_tools.node_times import work_of_call
 
     if event.call.code == COPY:
-        return 0, _result_bytes(event)
+        return 0, result_bytes(event)
     return work_of_call(event.call, roofline.works)
-
-
-def _memory(calls: Sequence[tuple[Event, Any]], begin: int, places: dict[int, int], table: NodeTable) -> dict[str, Any]:
-    intervals = _intervals(calls)
-    changes: dict[int, int] = defaultdict(int)
-    for interval in intervals:
-        changes[interval.start_ns] += interval.nbytes
-        changes[interval.end_ns] -= interval.nbytes
-    samples, alive, peak, peak_ns = [], 0, 0, begin
-    for moment in sorted(changes):
-        alive += changes[moment]
-        samples.append((round((moment - begin) / 1e3, 2), alive))
-        if alive > peak:
-            peak, peak_ns = alive, moment
-    holders = sorted((i for i in intervals if i.start_ns <= peak_ns < i.end_ns and i.nbytes), key=lambda i: -i.nbytes)
-    rows = [[_holder_name(calls[i.call][0]), i.nbytes, table.number_of_name(calls[i.call][0].call.node),
-             places.get(i.call, -1)] for i in holders[:MOST_HOLDERS]]
-    return {"samples": _sparse_samples(samples), "peak": peak, "peak_us": round((peak_ns - begin) / 1e3, 2),
-            "holders": rows,
-            "more": len(holders) - len(rows)}
-
-
-def _holder_name(event: Event) -> str:
-    from heald.runtime.program import COPY
-
-    name = shown_text(event.call.node)
-    return f"copy for {name}" if event.call.code == COPY else name
-
-
-def _intervals(calls: Sequence[tuple[Event, Any]]) -> list[Interval]:
-    """Return the life of each call's results. A result without a consumer lives to the end of the run."""
-    end = max(event.span[1] for event, _ in calls)
-    last: dict[int, int] = {}  # by start of the call that made a value
-    for event, sources in calls:
-        for source in sources:
-            key = source.start_ns
-            last[key] = max(last.get(key, 0), event.span[1])
-    return [Interval(event.span[0], last.get(event.start_ns, end), _result_bytes(event), index)
-            for index, (event, _) in enumerate(calls)]
-
-
-def _result_bytes(event: Event) -> int:
-    return sum(meta.nbytes for meta in event.outputs[:len(event.call.results)] if meta is not None)
-
-
-def _sparse_samples(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Return the largest sample of each of equal parts."""
-    step = -(-len(samples) // MOST_SAMPLES)
-    return [max(samples[start:start + step], key=lambda sample: sample[1]) for start in range(0, len(samples), step)]

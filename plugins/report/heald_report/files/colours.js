@@ -1,7 +1,7 @@
 // Colours of boxes and calls: one for each device or kernel pack, or a scale for times and bytes.
 "use strict";
 (() => {
-  const { nodes, text, ofNode, ofPicture, members, KIND, timeText, byteText } = report;
+  const { nodes, text, ofNode, ofPicture, members, KIND, clocks, timeText, byteText } = report;
   const HUES = [212, 28, 272, 150, 340, 186, 52, 100];
   const isDark = () => {
     const theme = document.documentElement.dataset.theme;
@@ -34,9 +34,10 @@
     }
     return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] || (list.length ? text(nodes[mode][list[0]]) : "");
   };
-  const figure = (mode, box) => {
+  // The figures of a box: a time for each clock, or the bytes.
+  const figures = (mode, box) => {
     const sums = box.kind === KIND.SCOPE ? ofPicture[box.ref] : ofNode[box.ref];
-    return sums ? (mode === "time" ? sums.us : sums.bytes) : 0;
+    return sums ? (mode === "time" ? sums.us : [sums.bytes]) : [];
   };
   const CHANGES = [["rem", 0, "removed"], ["rew", 42, "rewritten"], ["add", 140, "added"]];
   const changeColour = (hue) => (isDark() ? `hsl(${hue} 45% 30%)` : `hsl(${hue} 85% 84%)`);
@@ -49,9 +50,9 @@
     if (box.kind >= KIND.SOURCE) return "none";
     if (mode === "pass" || mode === "comparison") return changeColourOf(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref, ...box.folded]);
     if (mode === "time" || mode === "memory") {
-      const most = Math.max(1e-9, ...picture.boxes.filter((b) => b.kind < KIND.SOURCE).map((b) => figure(mode, b)));
-      const value = figure(mode, box);
-      return value ? scaleColour(value / most) : NEUTRAL();
+      const boxes = picture.boxes.filter((b) => b.kind < KIND.SOURCE), parts = figures(mode, box).map((value, index) =>
+        value / Math.max(1e-9, ...boxes.map((b) => figures(mode, b)[index])));
+      return Math.max(0, ...parts) ? scaleColour(Math.max(...parts)) : NEUTRAL();
     }
     const name = commonest(mode, box.kind === KIND.SCOPE ? members[box.ref] : [box.ref]);
     return indexOf[mode].has(name) ? hueColour(indexOf[mode].get(name)) : NEUTRAL();
@@ -75,8 +76,8 @@
     return isDark() ? `hsl(${(sum * 47) % 360} 42% 62%)` : `hsl(${(sum * 47) % 360} 62% 74%)`;
   };
   report.figureText = (mode, box) => {
-    const value = mode === "time" || mode === "memory" ? figure(mode, box) : 0;
-    return value ? (mode === "time" ? timeText(value) : byteText(value)) : "";
+    if (mode === "memory") return figures(mode, box)[0] ? byteText(figures(mode, box)[0]) : "";
+    return mode !== "time" ? "" : figures(mode, box).map((us, clock) => (us ? `${timeText(us)}${clock ? ` ${clocks[clock].name}` : ""}` : "")).filter(Boolean).join(" · ");
   };
   report.legend = (mode) => {
     const swatch = (colour, label) => report.make("span", {},
@@ -86,7 +87,7 @@
       report.make("span", {}, "thick edge: copied between memories")];
     if (mode === "time" || mode === "memory")
       return [swatch(NEUTRAL(), "none"), ...[0.05, 0.25, 0.6, 1].map((part) => swatch(scaleColour(part),
-        part === 1 ? `most ${mode === "time" ? "time" : "bytes of results"} in this picture` : `${part * 100} %`)),
+        part === 1 ? `most ${mode === "time" ? `time${clocks.length > 1 ? " of its clock" : ""}` : "bytes of results"} in this picture` : `${part * 100} %`)),
       report.make("span", {}, "a call counts for each node that it does"), ...common];
     if (mode === "comparison")
       return [swatch(NEUTRAL(), "equal"), ...["only here", "differs"].map((label, index) => swatch(changeColour(CHANGES[index][1]), label)), ...common];

@@ -36,6 +36,8 @@
       [`time, ${first}`, (r) => r[US], { number: true, show: timeText }], [`time, ${second}`, (r) => r[OTHER_US], { number: true, show: timeText }]];
     return report.table(compared.pairs, columns.filter(([, value]) => compared.pairs.some(value)), { name: "nodes" });
   };
+  const clockNote = () => (compared.clocks.length ? [make("p", { class: "faint" },
+    `${compared.clocks.join(", ")}: by ${compared.clocks.length > 1 ? "clocks" : "a clock"} of ${compared.clocks.length > 1 ? "their" : "its"} own. Such times have no difference from the host's.`)] : []);
   const more = (count) => (count ? make("p", { class: "faint" }, `and ${count} more`) : null);
   report.fillers.comparison = () => {
     const graph = compared.graph, isSame = !compared.fields.length;
@@ -47,6 +49,6 @@
     isSame ? null : make("div", { class: "card" }, make("h2", {}, "Fields that differ"), ...report.table(compared.fields, ["change", "kind", "name", "field", first, second].map((title, index) => [title, (r) => r[index]]), { name: "fields" }), more(compared.more_fields)),
     make("div", { class: "card" }, make("h2", {}, "Values"), ...values()),
     ...graph.patterns.map(sideBySide), graph.more ? make("p", { class: "faint" }, `and ${graph.more} rarer differences`) : null,
-    compared.pairs.length ? make("div", { class: "card" }, make("h2", {}, "Matched nodes"), ...pairs(), more(compared.more_pairs)) : null];
+    compared.pairs.length ? make("div", { class: "card" }, make("h2", {}, "Matched nodes"), ...clockNote(), ...pairs(), more(compared.more_pairs)) : null];
   };
 })();

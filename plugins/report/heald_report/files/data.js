@@ -1,4 +1,5 @@
 // The data of the page, and sums over it: times and bytes of nodes and of pictures, consumers of nodes.
+// Times of two clocks are never added: a sum of times is a list, with an entry for each clock of the run.
 "use strict";
 const report = {};
 (() => {
@@ -12,9 +13,15 @@ const report = {};
     edges: edges.map(([from, to, tensors, flags, bends, copies = []]) => ({ from, to, tensors, flags, bends, copies })),
   }));
   const calls = (data.run ? data.run.calls : []).map(
-    ([start, us, track, name, kernel, device, outputs, of, sources, bytes, work], index) =>
+    ([start, us, track, name, kernel, device, outputs, of, sources, bytes, work, enqueued], index) =>
       ({ index, start, us, track, name, kernel: text(kernel), device: text(device), outputs: text(outputs), of, sources,
-         bytes, flops: work ? work[0] : 0, moved: work ? work[1] : 0 }));
+         bytes, flops: work ? work[0] : 0, moved: work ? work[1] : 0, clock: data.run.tracks[track][1],
+         enqueued: enqueued && { start: enqueued[0], us: enqueued[1], track: enqueued[2] } }));
+  const isCopy = (call) => call.kernel === "heald.copy";
+  const copies = (data.run ? data.run.copies.rows : []).map(([tensor, source, consumer, from, to, bytes, us, clock, call]) =>
+    ({ tensor, source, consumer, from: text(from), to: text(to), bytes, us, clock, call }));
+  const clocks = data.run ? data.run.clocks.map(([name, us]) => ({ name, us, label: `${name === "host" ? "the host" : name}'s clock` })) : [];
+  const zeros = () => clocks.map(() => 0);
 
   const consumers = Array.from({ length: count }, () => []);
   nodes.inputs.forEach((sources, node) => sources.forEach((source) => consumers[source].push(node)));
@@ -24,8 +31,11 @@ const report = {};
     for (const root of roots) callers.set(root, [...(callers.get(root) || []), Number(node)]);
 
   // A call counts once for each picture around one of its nodes, and for each node that it does.
-  const ofNode = Array.from({ length: count }, () => ({ us: 0, bytes: 0, calls: [] }));
-  const ofPicture = pictures.map(() => ({ us: 0, bytes: 0, nodes: 0 }));
+  const ofNode = Array.from({ length: count }, () => ({ us: zeros(), bytes: 0, copyUs: zeros(), copied: 0, calls: [] }));
+  const ofPicture = pictures.map(() => ({ us: zeros(), bytes: 0, copyUs: zeros(), copied: 0, nodes: 0 }));
+  const addCall = (sums, call) => {
+    if (isCopy(call)) { sums.copyUs[call.clock] += call.us; sums.copied += call.bytes; } else { sums.us[call.clock] += call.us; sums.bytes += call.bytes; }
+  };
   const around = (node) => {
     const result = [];
     for (let at = data.places[node][0]; at >= 0; at = pictures[at].parent) result.push(at);
@@ -34,15 +44,11 @@ const report = {};
   for (const call of calls) {
     const touched = new Set();
     for (const node of call.of) {
-      ofNode[node].us += call.us;
-      ofNode[node].bytes += call.bytes;
+      addCall(ofNode[node], call);
       ofNode[node].calls.push(call.index);
       around(node).forEach((picture) => touched.add(picture));
     }
-    for (const picture of touched) {
-      ofPicture[picture].us += call.us;
-      ofPicture[picture].bytes += call.bytes;
-    }
+    for (const picture of touched) addCall(ofPicture[picture], call);
   }
   const members = pictures.map(() => []);
   for (let node = 0; node < count; node += 1)
@@ -54,11 +60,23 @@ const report = {};
     return `${value >= 100 || Number.isInteger(value) ? Math.round(value) : value.toPrecision(3)} ${names[index]}`;
   };
 
+  const timeText = (us) => units(us, ["µs", "ms", "s"], 1000);
+  const byteText = (bytes) => units(bytes, ["bytes", "kB", "MB", "GB"], 1000);
   Object.assign(report, {
-    data, nodes, count, text, KIND, pictures, calls, consumers, callers, ofNode, ofPicture, members,
-    timeText: (us) => units(us, ["µs", "ms", "s"], 1000),
+    data, nodes, count, text, KIND, pictures, calls, copies, clocks, isCopy, consumers, callers, ofNode, ofPicture, members,
+    timeText, byteText,
+    // The times of a list by clock; with the names of the clocks where the run has several.
+    timesText: (list) => list.map((us, clock) => (us ? `${timeText(us).replace(" ", "\u00a0")}${clocks.length > 1 ? ` on ${clocks[clock].label}` : ""}` : "")).filter(Boolean).join(", "),
+    // The largest part that a list has of the times of its clocks, for an order of nodes.
+    timeShare: (list) => Math.max(0, ...list.map((us, clock) => us / (clocks[clock].us || 1))),
     countText: (value) => units(value, ["", "k", "M", "G", "T"], 1000),
-    byteText: (bytes) => units(bytes, ["bytes", "kB", "MB", "GB"], 1000),
+    exactBytes: (bytes) => `${String(bytes).replace(/\B(?=(\d{3})+$)/g, " ")} byte${bytes === 1 ? "" : "s"}`,
+    // Bytes in rounded units, with the exact number as a tooltip and for readers of the screen.
+    bytesElement(bytes) {
+      const shown = byteText(bytes), exact = report.exactBytes(bytes);
+      if (bytes < 1000) return report.make("span", {}, shown);
+      return report.make("span", { class: "exact", title: exact }, report.make("span", { "aria-hidden": "true" }, shown), report.make("span", { class: "unseen" }, exact));
+    },
     // An element with attributes and children. Texts become text nodes, never markup.
     make(name, attributes = {}, ...children) {
       const svg = ["svg", "g", "rect", "path", "text", "title", "line", "polygon", "circle"].includes(name);

@@ -1,7 +1,7 @@
 // The picture of a scope: boxes and edges at the places that the page states, zoom, keys, and the details of a box.
 "use strict";
 (() => {
-  const { data, nodes, text, KIND, pictures, callers, consumers, ofNode, ofPicture, calls, make, timeText, byteText } = report;
+  const { data, nodes, text, KIND, pictures, callers, consumers, ofNode, ofPicture, calls, copies, make, timeText, timesText, timeShare, bytesElement } = report;
   const canvas = document.getElementById("canvas"), details = document.getElementById("details");
   const [LEAST, MOST] = [0.03, 4];
   const shown = { picture: -1, box: -1, mode: "device", x: 0, y: 0, scale: 1 };
@@ -192,13 +192,15 @@
       onclick: () => report.showCall(index) }, `${calls[index].kernel}, ${timeText(calls[index].us)}`)),
     ))] : []);
   const describe = (node) => {
-    const sums = ofNode[node], isShared = sums.calls.some((index) => calls[index].of.length > 1);
+    const sums = ofNode[node], isShared = sums.calls.some((index) => calls[index].of.length > 1), time = timesText(sums.us), out = copies.filter((copy) => copy.source === node);
     details.replaceChildren(make("h2", {}, nodes.name[node]), rows([
       ["op", text(nodes.op[node])], ["function", text(nodes.function[node])], ["device", text(nodes.device[node])],
       ["requested", text(nodes.requested[node])], ["kernel pack", text(nodes.pack[node])],
       ["reason", text(nodes.reason[node])], ["refused", text(nodes.refused[node])],
-      ["time", sums.us ? `${timeText(sums.us)}${isShared ? ", with the nodes of the same call" : ""}` : ""],
-      ["results", sums.bytes ? byteText(sums.bytes) : ""]]),
+      ["time", time ? `${time}${isShared ? ", with the nodes of the same call" : ""}` : ""],
+      ["results", sums.bytes ? bytesElement(sums.bytes) : ""],
+      ["copy time", timesText(sums.copyUs)], ["copied for it", sums.copied ? bytesElement(sums.copied) : ""],
+      ["copied from it", out.length ? bytesElement(out.reduce((sum, copy) => sum + copy.bytes, 0)) : ""]]),
     ...(data.calls[node] || []).map((root) => make("p", {}, make("button", { onclick: () => report.showPicture(root) },
       `Open ${pictures[root].fn}`))),
     ...(report.live ? report.live(node) : []),
@@ -210,9 +212,10 @@
   };
   const describeScope = (box) => {
     const sums = ofPicture[box.ref];
-    const slow = report.members[box.ref].filter((node) => ofNode[node].us).sort((a, b) => ofNode[b].us - ofNode[a].us).slice(0, 10);
+    const slow = report.members[box.ref].filter((node) => timeShare(ofNode[node].us)).sort((a, b) => timeShare(ofNode[b].us) - timeShare(ofNode[a].us)).slice(0, 10);
     details.replaceChildren(make("h2", {}, pictures[box.ref].scope || box.label), rows([["nodes", String(sums.nodes)],
-      ["time", sums.us ? timeText(sums.us) : ""], ["results", sums.bytes ? byteText(sums.bytes) : ""]]),
+      ["time", timesText(sums.us)], ["results", sums.bytes ? bytesElement(sums.bytes) : ""],
+      ["copy time", timesText(sums.copyUs)], ["copied", sums.copied ? bytesElement(sums.copied) : ""]]),
     make("p", {}, make("button", { onclick: () => report.showPicture(box.ref) }, "Open")), ...copyList(shown.box), ...linkList("Slowest", slow));
   };
   const showDetails = () => {
@@ -220,7 +223,8 @@
     if (!box) {
       const sums = ofPicture[shown.picture], picture = pictures[shown.picture];
       details.replaceChildren(make("h2", {}, picture.scope || picture.fn || "The graph"), rows([["nodes", String(sums.nodes)],
-        ["time", sums.us ? `${timeText(sums.us)} in kernels` : ""], ["run", data.run ? timeText(data.run.us) : ""]]));
+        ["in kernels", timesText(sums.us)], ["run", timesText(report.clocks.map((clock) => clock.us))],
+        ["copy time", timesText(sums.copyUs)], ["copied", sums.copied ? bytesElement(sums.copied) : ""]]));
       if (shown.picture === data.root || shown.picture === report.first) details.append(document.getElementById("signature").content.cloneNode(true), ...(report.liveModel ? report.liveModel() : []));
       else if (picture.parent < 0 && callers.has(shown.picture)) details.append(...linkList("Called by", callers.get(shown.picture)));
       details.append(make("p", { class: "faint" }, "Click a box for its details. Double-click or Enter opens it."));

@@ -1,7 +1,7 @@
 // Tables in pages of rows, sorted and filtered: the placement, the kernels, and the memory at the peak.
 "use strict";
 (() => {
-  const { data, nodes, count, text, calls, make, timeText, byteText } = report;
+  const { data, nodes, count, text, calls, clocks, isCopy, make, timeText, byteText, bytesElement, exactBytes } = report;
   const ROWS = 200;
 
   // A spreadsheet runs a text that begins like a formula, so such a text gets an apostrophe. Numbers stay as they are.
@@ -15,7 +15,7 @@
     ...rows.map((row) => columns.map(([, value, options = {}]) => csvCell(value(row), options.number)))]
     .map((cells) => `${cells.join(",")}\r\n`).join("");
 
-  // columns: [title, value of a row, {number, show, link}]
+  // columns: [title, value of a row, {number, show, link}]; `show` returns a text or an element.
   const table = (rows, columns, { filter = "", sort = null, placeholder = "Filter", name = "table" } = {}) => {
     const state = { filter, sort, page: 0 };
     const body = make("div", { class: "wide" }), told = make("span", { class: "faint" });
@@ -72,45 +72,52 @@
       ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement", name: "placement" });
     },
     kernels() {
-      const total = calls.reduce((sum, call) => sum + call.us, 0) || 1, groups = new Map();
+      const kernelCalls = calls.filter((call) => !isCopy(call)), totals = clocks.map((_, clock) => calls.reduce((sum, call) => sum + (call.clock === clock ? call.us : 0), 0) || 1);
+      const groups = new Map();
       for (const call of calls) {
-        const key = `${call.kernel}\n${call.device}`, group = groups.get(key) || { kernel: call.kernel, device: call.device, calls: 0, us: 0 };
+        const key = `${call.kernel}\n${call.device}\n${call.clock}`, group = groups.get(key) || { kernel: call.kernel, device: call.device, clock: call.clock, calls: 0, us: 0 };
         group.calls += 1;
         group.us += call.us;
         groups.set(key, group);
       }
-      const share = (us) => `${(us / total * 100).toFixed(1)} %`;
-      const kinds = [...groups.values()].sort((a, b) => b.us - a.us);
-      return [make("div", { class: "card" }, make("h2", {}, "By kernel"), ...table(kinds, [["kernel", (g) => g.kernel], ["device", (g) => g.device],
-        ["calls", (g) => g.calls, { number: true }], ["time", (g) => g.us, { number: true, show: timeText }],
-        ["share", (g) => g.us / total, { number: true, show: (part) => share(part * total) }]], { sort: [3, -1], name: "kernels" })),
-      make("div", { class: "card" }, make("h2", {}, "Slowest calls"), ...table(calls, [
+      const share = ["share", (row) => row.us / totals[row.clock], { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }];
+      const note = clocks.length > 1 ? make("p", { class: "faint" }, "A share is of the time of all calls on the same clock.") : null;
+      return [make("div", { class: "card" }, make("h2", {}, "By kernel"), note, ...table([...groups.values()], [["kernel", (g) => g.kernel], ["device", (g) => g.device],
+        ["calls", (g) => g.calls, { number: true }], ...report.clockColumns((g) => g.clock), ["time", (g) => g.us, { number: true, show: timeText }], share],
+      { sort: [clocks.length > 1 ? 5 : 4, -1], name: "kernels" })),
+      make("div", { class: "card" }, make("h2", {}, "Slowest calls"), ...table(kernelCalls, [
         ["node", (c) => c.name, { link: (c) => () => report.showCall(c.index) }], ["kernel", (c) => c.kernel], ["device", (c) => c.device],
-        ["nodes", (c) => c.of.length, { number: true }], ["time", (c) => c.us, { number: true, show: timeText }],
-        ["share", (c) => c.us / total, { number: true, show: (part) => share(part * total) }], ["results", (c) => c.outputs]], { sort: [4, -1], name: "calls" }))];
+        ["nodes", (c) => c.of.length, { number: true }], ...report.clockColumns((c) => c.clock), ["time", (c) => c.us, { number: true, show: timeText }],
+        share, ["results", (c) => c.outputs]], { sort: [clocks.length > 1 ? 6 : 5, -1], name: "calls" }))];
     },
     memory() {
-      const memory = data.run.memory;
-      if (!memory) return [make("p", {}, "No kernel ran.")];
-      const [width, height, end] = [1000, 200, data.run.us || 1], top = memory.peak || 1;
-      const x = (us) => 60 + us / end * (width - 70), y = (bytes) => height - 24 - bytes / top * (height - 44);
-      let line = `M${x(0)} ${y(0)}`, before = 0;
-      for (const [us, bytes] of memory.samples) { line += `L${x(us)} ${y(before)}L${x(us)} ${y(bytes)}`; before = bytes; }
-      const chart = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "Bytes over time" },
-        make("line", { x1: 60, x2: width - 10, y1: y(0), y2: y(0), class: "axis" }), make("line", { x1: 60, x2: width - 10, y1: y(top), y2: y(top), class: "axis" }),
-        make("path", { d: `${line}L${x(end)} ${y(0)}Z`, class: "area" }), make("path", { d: line, class: "curve" }),
-        make("line", { x1: x(memory.peak_us), x2: x(memory.peak_us), y1: y(top), y2: y(0), class: "curve" }),
-        make("text", { x: 54, y: y(top) + 4, "text-anchor": "end" }, byteText(top)), make("text", { x: 54, y: y(0) + 4, "text-anchor": "end" }, "0"),
-        make("text", { x: 60, y: height - 6 }, "0"), make("text", { x: width - 10, y: height - 6, "text-anchor": "end" }, timeText(end)));
-      return [make("div", { class: "card" }, make("h2", {}, `Peak ${byteText(memory.peak)} at ${timeText(memory.peak_us)}`),
-        make("p", { class: "faint" }, "Results of kernels, until their last consumer ends. Weights and inputs are not among them."), chart),
-      make("div", { class: "card" }, make("h2", {}, "Alive at the peak"), ...table(memory.holders, [
-        ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
-        ["bytes", (r) => r[1], { number: true, show: byteText }],
-        ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]], { name: "memory" }),
-      memory.more ? make("p", { class: "faint" }, `and ${memory.more} smaller ones`) : null)];
+      return data.run.memory.length ? data.run.memory.flatMap(memoryCards) : [make("p", {}, "No kernel ran.")];
     },
   };
+  // The column of the clock, where the run has several.
+  report.clockColumns = (clockOf) => (clocks.length > 1 ? [["clock", (row) => clocks[clockOf(row)].name]] : []);
+  const memoryChart = (memory) => {
+    const [width, height, end] = [1000, 200, clocks[memory.clock].us || 1], top = memory.peak || 1;
+    const x = (us) => 60 + us / end * (width - 70), y = (bytes) => height - 24 - bytes / top * (height - 44);
+    let line = `M${x(0)} ${y(0)}`, before = 0;
+    for (const [us, bytes] of memory.samples) { line += `L${x(us)} ${y(before)}L${x(us)} ${y(bytes)}`; before = bytes; }
+    return make("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img",
+      "aria-label": `Bytes of ${memory.memory} over the time of ${clocks[memory.clock].label}. Peak: ${exactBytes(memory.peak)}` },
+    make("line", { x1: 60, x2: width - 10, y1: y(0), y2: y(0), class: "axis" }), make("line", { x1: 60, x2: width - 10, y1: y(top), y2: y(top), class: "axis" }),
+    make("path", { d: `${line}L${x(end)} ${y(0)}Z`, class: "area" }), make("path", { d: line, class: "curve" }),
+    make("line", { x1: x(memory.peak_us), x2: x(memory.peak_us), y1: y(top), y2: y(0), class: "curve" }),
+    make("text", { x: 54, y: y(top) + 4, "text-anchor": "end" }, byteText(top), make("title", {}, exactBytes(top))), make("text", { x: 54, y: y(0) + 4, "text-anchor": "end" }, "0"),
+    make("text", { x: 60, y: height - 6 }, "0"), make("text", { x: width - 10, y: height - 6, "text-anchor": "end" }, `${timeText(end)} of ${clocks[memory.clock].label}`));
+  };
+  const memoryCards = (memory) => [make("div", { class: "card" },
+    make("h2", {}, `${memory.memory[0].toUpperCase()}${memory.memory.slice(1)}: peak `, bytesElement(memory.peak), ` at ${timeText(memory.peak_us)} of ${clocks[memory.clock].label}`),
+    make("p", { class: "faint" }, `Results of kernels and copies, until their last consumer ends. Weights and inputs are not among them. ${memory.clock
+      ? "A result that another clock's call reads counts to the end." : clocks.length > 1 ? "A copy from a device counts from its enqueueing on." : ""}`), memoryChart(memory)),
+  make("div", { class: "card" }, make("h2", {}, `Alive at the peak of ${memory.memory}`), ...table(memory.holders, [
+    ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
+    ["bytes", (r) => r[1], { number: true, show: bytesElement }],
+    ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]], { name: "memory" }),
+  memory.more ? make("p", { class: "faint" }, `and ${memory.more} smaller ones`) : null)];
   const filled = new Set();
   report.fillTable = (name) => {
     const filler = fill[name] || report.fillers[name];

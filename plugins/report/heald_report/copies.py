@@ -1,0 +1,65 @@
+"""The copies between memories of a run: the tensor, both memories, bytes and time of each, and totals by pair.
+
+A copy has the name of the node that it serves. Its tensor is the value of the register that it reads: the result of an
+earlier call, a feed, or the source of an earlier copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .memory_use import HOST_MEMORY, memory_of_results, result_bytes
+from .node_table import NodeTable, TextPool, shown_text
+
+if TYPE_CHECKING:
+    from heald.runtime.executor import Event
+
+    from .run_clocks import RunClocks
+
+MOST_COPIES = 5_000  # on a page; the largest ones
+ENTRY = "main"  # the function whose first registers are the feeds
+UNNAMED = "a constant"  # a value that no call of the run made
+
+
+def copy_table(calls: Sequence[tuple[Event, Any]], feeds: Sequence[str], clocks: RunClocks, places: Mapping[int, int],
+               table: NodeTable, pool: TextPool) -> dict[str, Any]:
+    """Return the copies as JSON's values. `feeds`: the fed tensors, in order. `places`: by place of a call in the
+    trace, its row."""
+    from heald.runtime.program import COPY
+
+    tensors = {(ENTRY, number): name if ":" in name else f"{name}:0" for number, name in enumerate(feeds)}
+    memories: dict[tuple[str, int], str] = {}
+    rows: list[list[Any]] = []
+    for index, (event, _) in enumerate(calls):
+        function, call = event.function, event.call
+        memory = memory_of_results(event)
+        tensor = tensors.get((function, call.args[0]), UNNAMED) if call.code == COPY else ""
+        if tensor:
+            rows.append([shown_text(tensor), table.number_of_name(tensor.rpartition(":")[0]),
+                         table.number_of_name(call.node),
+                         pool.add(memories.get((function, call.args[0]), _source_of(event))), pool.add(memory),
+                         result_bytes(event), round(event.ns / 1e3, 2), clocks.number(event.clock),
+                         places.get(index, -1)])
+        for place, register in enumerate(call.results):
+            tensors[function, register] = tensor or f"{call.node}:{place}"
+            memories[function, register] = memory
+    shown = sorted(rows, key=lambda row: -row[5])[:MOST_COPIES]
+    return {"rows": shown, "pairs": _pairs(rows), "more": len(rows) - len(shown)}
+
+
+def _source_of(event: Event) -> str:
+    """Return the memory that a copy reads, where no call of the run made the value."""
+    return event.device if event.call.attrs.get("to") == "host" else HOST_MEMORY
+
+
+def _pairs(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return from, to, clock, copies, bytes and microseconds of each pair of memories, the most bytes first."""
+    totals: dict[tuple[int, int, int], list[Any]] = {}
+    for _, _, _, source, target, nbytes, us, clock, _ in rows:
+        total = totals.setdefault((source, target, clock), [0, 0, 0.0])
+        total[0] += 1
+        total[1] += nbytes
+        total[2] += us
+    return sorted(([*pair, count, nbytes, round(us, 2)] for pair, (count, nbytes, us) in totals.items()),
+                  key=lambda row: -row[4])

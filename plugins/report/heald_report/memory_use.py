@@ -1,0 +1,121 @@
+"""The bytes of results over time: of each memory, on one clock each.
+
+A result is alive from the call that makes it to the end of its last consumer. Weights, inputs, and the buffers inside
+kernels are not counted.
+
+The results in a device's memory are timed by the clock of the calls that make them. Host memory is timed by the host's
+clock alone: a copy from a device counts from its enqueueing on. A consumer on another clock has no moment on this one.
+A result in a device's memory with such a consumer lives to the end of its clock.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .node_table import NodeTable, shown_text
+
+if TYPE_CHECKING:
+    from heald.runtime.executor import Event
+
+    from .run_clocks import RunClocks
+
+MOST_SAMPLES = 2_000  # of the bytes over time
+MOST_HOLDERS = 40  # of memory at the peak
+HOST_MEMORY = "host memory"
+
+
+class Interval(NamedTuple):
+    """The life of the results of a call. `call`: its place in the trace."""
+
+    start_ns: int
+    end_ns: int
+    nbytes: int
+    call: int
+
+
+def memory_rows(calls: Sequence[tuple[Event, Any]], clocks: RunClocks, places: Mapping[int, int], table: NodeTable,
+                ) -> list[dict[str, Any]]:
+    """Return the use of each memory as JSON's values. `places`: by place of a call in the trace, its row."""
+    return [_use_row(memory, clock, intervals, calls, clocks, places, table)
+            for (memory, clock), intervals in _intervals(calls, clocks).items()
+            if any(interval.nbytes for interval in intervals)]
+
+
+def memory_of_results(event: Event) -> str:
+    """Return the memory that holds the results of a call: a device, or HOST_MEMORY for all devices on host memory."""
+    from heald import default_host
+    from heald.runtime.program import COPY
+
+    if event.call.code == COPY:
+        return HOST_MEMORY if event.call.attrs.get("to") == "host" else event.device
+    is_on_host = ":" not in event.device or default_host().is_host_visible(event.device)
+    return HOST_MEMORY if is_on_host else event.device
+
+
+def call_key(event: Event) -> tuple[int, int]:
+    """Return the key by which a source of a call is found among the calls."""
+    return id(event.call), event.start_ns
+
+
+def result_bytes(event: Event) -> int:
+    return sum(meta.nbytes for meta in event.outputs[:len(event.call.results)] if meta is not None)
+
+
+def _intervals(calls: Sequence[tuple[Event, Any]], clocks: RunClocks) -> dict[tuple[str, str], list[Interval]]:
+    """Return the life of each call's results, by memory and clock."""
+    from heald.runtime.executor import HOST_CLOCK
+
+    consumers: dict[tuple[int, int], list[Event]] = defaultdict(list)
+    for event, sources in calls:
+        for source in sources:
+            consumers[call_key(source)].append(event)
+    intervals: dict[tuple[str, str], list[Interval]] = {}
+    for index, (event, _) in enumerate(calls):
+        memory = memory_of_results(event)
+        clock = HOST_CLOCK if memory == HOST_MEMORY else event.clock
+        start = clocks.span_on(event, clock)[0]
+        end = clocks.last_end(consumers.get(call_key(event), ()), clock)
+        intervals.setdefault((memory, clock), []).append(Interval(start, end, result_bytes(event), index))
+    return intervals
+
+
+def _use_row(memory: str, clock: str, intervals: Sequence[Interval], calls: Sequence[tuple[Event, Any]],
+             clocks: RunClocks, places: Mapping[int, int], table: NodeTable) -> dict[str, Any]:
+    samples, peak_ns = _samples(intervals)
+    peak = max((alive for _, alive in samples), default=0)
+    holders = sorted((i for i in intervals if i.start_ns <= peak_ns < i.end_ns and i.nbytes), key=lambda i: -i.nbytes)
+    rows = [[_holder_name(calls[i.call][0]), i.nbytes, table.number_of_name(calls[i.call][0].call.node),
+             places.get(i.call, -1)] for i in holders[:MOST_HOLDERS]]
+    in_us = [(clocks.us(clock, moment), alive) for moment, alive in samples]
+    return {"memory": shown_text(memory), "clock": clocks.number(clock), "samples": _sparse_samples(in_us),
+            "peak": peak, "peak_us": clocks.us(clock, peak_ns), "holders": rows, "more": len(holders) - len(rows)}
+
+
+def _samples(intervals: Sequence[Interval]) -> tuple[list[tuple[int, int]], int]:
+    """Return the bytes from each moment of a change on, and the first moment of the peak."""
+    changes: dict[int, int] = defaultdict(int)
+    for interval in intervals:
+        changes[interval.start_ns] += interval.nbytes
+        changes[interval.end_ns] -= interval.nbytes
+    samples, alive, peak, peak_ns = [], 0, 0, min(changes)
+    for moment in sorted(changes):
+        alive += changes[moment]
+        samples.append((moment, alive))
+        if alive > peak:
+            peak, peak_ns = alive, moment
+    return samples, peak_ns
+
+
+def _holder_name(event: Event) -> str:
+    from heald.runtime.program import COPY
+
+    name = shown_text(event.call.node)
+    return f"copy for {name}" if event.call.code == COPY else name
+
+
+def _sparse_samples(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Return the largest sample of each of equal parts."""
+    step = -(-len(samples) // MOST_SAMPLES)
+    return [max(samples[start:start + step], key=lambda sample: sample[1]) for start in range(0, len(samples), step)]
