@@ -186,6 +186,21 @@ def test_rounded_bytes_have_the_exact_number_as_tooltip_and_for_readers(browser,
     assert "on SIM:0's clock" in rows["copy time"]
 
 
+def test_the_placement_is_summed_up_and_sorted_by_each_column(browser, page):
+    open_page(browser, f"{page}#tab=placement")
+    lines = browser.value("[...document.querySelectorAll('#placement .summary li')].map(li => li.textContent)")
+    assert lines[0] == "140 nodes on CPU:0: first in order with a kernel"
+    heads = browser.value("[...document.querySelectorAll('#placement th')].map(th => th.textContent)")
+    assert {"node", "op", "device", "reason", "pack", "kernel by"} <= {*heads}
+    for index in range(len(heads)):
+        browser.value(f"document.querySelectorAll('#placement th button')[{index}].click()")
+        cells = browser.value(f"[...document.querySelectorAll('#placement tr td:nth-child({index + 1})')]"
+                              ".map(td => td.textContent)")
+        assert cells == sorted(cells)
+    browser.value("report.showNode(report.nodes.name.findIndex((_, node) => report.text(report.nodes.rule[node])))")
+    assert "kernel by" in browser.value("document.getElementById('details').textContent")
+
+
 @pytest.mark.parametrize("tab", ["kernels", "roofline", "memory", "placement"])
 def test_tables_are_filled(browser, page, tab):
     open_page(browser, f"{page}#tab={tab}")

@@ -6,7 +6,7 @@ Texts that many nodes share are kept once, in a pool; a column of a table holds 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.errors import printable
@@ -72,7 +72,7 @@ class NodeTable:
     def columns(self, pool: TextPool, placement: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the columns of the nodes' table."""
         columns: dict[str, list[Any]] = {key: [] for key in (
-            "name", "function", "op", "inputs", "requested", "device", "pack", "reason", "refused")}
+            "name", "function", "op", "inputs", "requested", "device", "pack", "reason", "rule", "lost", "refused")}
         for body in self.bodies:
             for name, node in body.nodes.items():
                 sources = [self.numbers.get((body.function, source), -1) for source in sources_of(node)]
@@ -121,12 +121,25 @@ def _callees(graph: Graph, nodes: Mapping[str, Any]) -> Iterator[str]:
     return (name for node in nodes.values() for name in functions_of(node) if name in graph.functions)
 
 
-def _placement_texts(placement: Mapping[str, Any], name: str, node: Any) -> tuple[str, str, str, str, str]:
+def _placement_texts(placement: Mapping[str, Any], name: str, node: Any) -> tuple[str, ...]:
+    """Return requested device, device, pack, reason, rule of the kernel, packs that lost, and refusals."""
     row = placement.get(name)
     if row is None or row.op != node.op:
-        return node.device, "", "", "placed when a step needs it", ""
-    refused = without_folders("; ".join(f"{candidate}: {why}" for candidate, why in row.refused))
+        return node.device, "", "", "placed when a step needs it", "", "", ""
+    refused = _reasons_text(row.refused)
     if row.error is not None:
-        return row.requested, "-", "", without_folders(row.error.message), refused
+        return row.requested, "-", "", without_folders(row.error.message), "", "", refused
     device = row.device or ("host" if row.device == "" else "-")
-    return row.requested, device, "" if row.kernel is None else row.kernel.pack, without_folders(row.reason), refused
+    rule, lost = choice_of(placement, row)
+    return (row.requested, device, "" if row.kernel is None else row.kernel.pack, without_folders(row.reason), rule,
+            _reasons_text(lost), refused)
+
+
+def choice_of(placement: Mapping[str, Any], row: Any) -> tuple[str, Sequence[tuple[str, str]]]:
+    """Return the rule by which a node's kernel was chosen, and the packs that lost, with reasons."""
+    choice = getattr(placement, "choice", None)  # a plain mapping has none
+    return ("", ()) if choice is None else choice(row)
+
+
+def _reasons_text(reasons: Iterable[tuple[str, str]]) -> str:
+    return without_folders("; ".join(f"{candidate}: {why}" for candidate, why in reasons))

@@ -19,6 +19,7 @@ from .comparison import ModelRun, comparison_rows
 from .node_table import NodeTable, TextPool, bodies_of, shown_text
 from .pass_steps import PassStep, step_rows
 from .pictures import Gallery, Picture, memories_of
+from .placement_summary import placement_summary
 from .program_record import program_record
 from .roofline import Roofline
 from .run_record import run_record
@@ -76,10 +77,12 @@ def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
     """Return the data that the scripts of the page read."""
     graph = model.graph
     table, pool = NodeTable(bodies_of(graph)), TextPool()
-    columns = table.columns(pool, model.placement())
+    placement = model.placement()
+    columns = table.columns(pool, placement)
     gallery = Gallery(table, memories_of(columns["device"], pool.texts))
     run = None if trace is None else run_record(trace, table, pool, roofline, feeds)
-    return {"nodes": columns, "pictures": [_picture_row(picture) for picture in gallery.pictures],
+    return {"nodes": columns, "placement": placement_summary(placement),
+            "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
             "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),
             "run": run, "passes": step_rows(passes, _plugins_of_passes() if passes else {}, table),

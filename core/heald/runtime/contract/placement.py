@@ -37,6 +37,7 @@ class Placement(Mapping[str, Assignment]):
     def __init__(self, rows: dict[str, Assignment], kernels: KernelRegistry | None = None) -> None:
         self._rows = rows
         self.kernels = kernels
+        self._choices: dict[int, KernelChoice] = {}  # by id of the kernel: many nodes share one
 
     def __getitem__(self, node: str) -> Assignment:
         return self._rows[node]
@@ -52,13 +53,12 @@ class Placement(Mapping[str, Assignment]):
 
         `reason` is of the device, `choice` of the kernel among those for this device, `lost` of the kernels behind it.
         """
-        choices: dict[int, KernelChoice] = {}  # by id of the kernel: many nodes share one
         return [{
             "node": row.node, "op": row.op, "requested": row.requested,
             "assigned": "-" if row.device is None else row.device or "host",
             "kernel": _kernel(row), "fused": "" if row.fused is None else f"with {row.fused[1]}",
             "reason": row.reason if row.error is None else str(row.error.message),
-            **self._choice_columns(row, choices), "refused": refusals(row),
+            **self._choice_columns(row), "refused": refusals(row),
         } for row in self._rows.values()]
 
     def _repr_html_(self) -> str:
@@ -72,15 +72,19 @@ class Placement(Mapping[str, Assignment]):
         parts = ("reason", "choice", "lost", "refused")
         return {row["node"]: "; ".join(row[part] for part in parts if row[part]) for row in self.table()}
 
-    def _choice_columns(self, row: Assignment, choices: dict[int, KernelChoice]) -> dict[str, str]:
+    def choice(self, row: Assignment) -> KernelChoice:
+        """Return the rule by which a node's kernel was chosen, and the packs that lost; no rule without a choice."""
         kernel = row.kernel
         if kernel is None or self.kernels is None or row.fused is not None or kernel.is_fusion:
             compiler = "" if kernel is None else kernel.compiler
             way_out = f"[passes] disable = ['{compiler}']" if compiler else NO_FUSION
-            return {"choice": "" if row.fused is None else f"fused; {way_out} undoes it", "lost": ""}
-        if id(kernel) not in choices:
-            choices[id(kernel)] = self.kernels.choice(kernel)
-        choice = choices[id(kernel)]
+            return KernelChoice("" if row.fused is None else f"fused; {way_out} undoes it", ())
+        if id(kernel) not in self._choices:
+            self._choices[id(kernel)] = self.kernels.choice(kernel)
+        return self._choices[id(kernel)]
+
+    def _choice_columns(self, row: Assignment) -> dict[str, str]:
+        choice = self.choice(row)
         return {"choice": choice.rule, "lost": "; ".join(f"{pack}: {why}" for pack, why in choice.lost)}
 
 

@@ -196,7 +196,7 @@
     details.replaceChildren(make("h2", {}, nodes.name[node]), rows([
       ["op", text(nodes.op[node])], ["function", text(nodes.function[node])], ["device", text(nodes.device[node])],
       ["requested", text(nodes.requested[node])], ["kernel pack", text(nodes.pack[node])],
-      ["reason", text(nodes.reason[node])], ["refused", text(nodes.refused[node])],
+      ["reason", text(nodes.reason[node])], ["kernel by", text(nodes.rule[node])], ["lost", text(nodes.lost[node])], ["refused", text(nodes.refused[node])],
       ["time", time ? `${time}${isShared ? ", with the nodes of the same call" : ""}` : ""],
       ["results", sums.bytes ? bytesElement(sums.bytes) : ""],
       ["copy time", timesText(sums.copyUs)], ["copied for it", sums.copied ? bytesElement(sums.copied) : ""],

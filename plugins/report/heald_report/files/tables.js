@@ -59,17 +59,28 @@
   };
 
   report.table = table;
+  const nodesText = (number) => `${number} node${number === 1 ? "" : "s"}`;
+  const MOST_LINES = 8;
+  // The placement in lines: [number of nodes, device or pack, rule or reason], the commonest first.
+  const SUMMARY = { placed: ["Devices", (subject, why) => ` on ${subject}: ${why}`], kernels: ["Kernels", (subject, why) => ` by ${subject}: ${why}`],
+    lost: ["Packs that lost", (subject, why) => `: ${subject}, ${why}`], refused: ["Refusals", (subject, why) => `: ${subject}, ${why}`] };
+  const summaryCards = () => [make("div", { class: "card summary" }, ...Object.entries(SUMMARY).flatMap(([part, [title, words]]) => {
+    const lines = data.placement[part], items = lines.map(([number, subject, why]) => make("li", {}, make("b", {}, nodesText(number)), words(subject, why)));
+    return lines.length ? [make("div", {}, make("h3", {}, title), make("ul", {}, ...items.slice(0, MOST_LINES)), items.length > MOST_LINES
+      ? make("details", {}, make("summary", {}, `and ${items.length - MOST_LINES} more`), make("ul", {}, ...items.slice(MOST_LINES))) : null)] : [];
+  }))];
   report.fillers = {};
   const toNode = (node) => (node >= 0 ? () => report.showNode(node) : null);
   const fill = {
     placement() {
       const rows = Array.from({ length: count }, (_, node) => node);
-      return table(rows, [
+      return [...summaryCards(), ...table(rows, [
         ["node", (node) => nodes.name[node], { link: toNode }],
         ["op", (node) => text(nodes.op[node])], ["requested", (node) => text(nodes.requested[node])],
-        ["device", (node) => text(nodes.device[node])], ["pack", (node) => text(nodes.pack[node])],
-        ["reason", (node) => text(nodes.reason[node])], ["refused", (node) => text(nodes.refused[node])],
-      ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement", name: "placement" });
+        ["device", (node) => text(nodes.device[node])], ["reason", (node) => text(nodes.reason[node])],
+        ["pack", (node) => text(nodes.pack[node])], ["kernel by", (node) => text(nodes.rule[node])],
+        ["packs that lost", (node) => text(nodes.lost[node])], ["refused", (node) => text(nodes.refused[node])],
+      ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement", name: "placement" })];
     },
     kernels() {
       const kernelCalls = calls.filter((call) => !isCopy(call)), totals = clocks.map((_, clock) => calls.reduce((sum, call) => sum + (call.clock === clock ? call.us : 0), 0) || 1);
