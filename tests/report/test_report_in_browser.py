@@ -228,6 +228,11 @@ def test_one_moves_through_the_passes_and_sees_each_in_the_graph(browser, page):
     assert {"BiasAdd", "Mul"} & set(browser.value(shown)) == {"BiasAdd"}
     browser.value("document.querySelector('[data-side=before]').click()")
     assert {"AddV2", "Mul"} < set(browser.value(shown))
+    rows = browser.value("""[...document.querySelectorAll('#passes .card:last-child table tr')].map(row =>
+        [...row.cells].slice(2).map(cell => cell.textContent).join('|'))""")
+    assert "op|AddV2|BiasAdd|" in rows
+    assert "Of the removed nodes: 9 skipped, 9 removed with skipped nodes." in browser.value(
+        "document.getElementById('passes').textContent")
     browser.value("document.querySelector('[aria-label=\"Pass before\"]').click()")
     assert browser.value(title).startswith("maps")
     browser.value("document.querySelector('[aria-label=\"Next pass\"]').click()")

@@ -10,13 +10,16 @@ share its coordinates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from time import perf_counter_ns
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .field_changes import field_changes
 from .layout import layered_layout
 from .node_table import NodeTable, shown_text
 from .pictures import CHARACTER, HEIGHT, PADDING, short_label
+from .removals import Removal, removal_reasons, word_counts
 from .scope_edges import in_flow_order
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ ADDED, REMOVED, REWRITTEN, SAME = "added", "removed", "rewritten", "same"
 MOST_PATTERNS = 16  # of a pass; the commonest ones
 MOST_CHANGED_BOXES, MOST_NEIGHBOURS = 60, 20  # of a picture
 MOST_NAMES = 40  # of the nodes of a pattern
+MOST_CHANGE_ROWS = 400  # of the table of a pass
 
 
 class PassStep(NamedTuple):
@@ -80,13 +84,34 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _step_row(step: PassStep, plugin: str, table: NodeTable) -> dict[str, Any]:
-    changes = {} if step.before is step.after else changes_of(step.before.nodes, step.after.nodes)
+    before, after = step.before.nodes, step.after.nodes
+    changes = {} if step.before is step.after else changes_of(before, after)
+    reasons = removal_reasons(before, after) if changes else {}
+    rows = _change_rows(before, after, changes, reasons, table)
+    shown = [*islice(rows, MOST_CHANGE_ROWS)]
     return {"name": shown_text(step.name), "plugin": shown_text(plugin), "us": step.ns / 1e3,
-            **change_row(step.before, step.after, changes, table)}
+            **change_row(step.before, step.after, changes, table, reasons),
+            "changes": shown, "more_changes": sum(1 for _ in rows), "why": word_counts(reasons.values())}
 
 
-def change_row(before: Graph, after: Graph, changes: dict[str, str], table: NodeTable) -> dict[str, Any]:
-    """Return the changes from one graph to another as JSON's values. `table` has the nodes of the page."""
+def _change_rows(before: Mapping[str, Any], after: Mapping[str, Any], changes: Mapping[str, str],
+                 reasons: Mapping[str, Removal], table: NodeTable) -> Iterator[list[Any]]:
+    """Yield name, number of the node, change, field, text before, text after, and the reason of a removal."""
+    for name, change in changes.items():
+        start = [shown_text(name), table.numbers.get(("", name), -1), change]
+        if change == REWRITTEN:
+            yield from ([*start, *field, ""] for field in field_changes(before[name], after[name]))
+        elif change == REMOVED:
+            yield [*start, "op", shown_text(before[name].op), "", shown_text(str(reasons[name]))]
+        else:
+            yield [*start, "op", "", shown_text(after[name].op), ""]
+
+
+def change_row(before: Graph, after: Graph, changes: dict[str, str], table: NodeTable,
+               reasons: Mapping[str, Removal] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the changes from one graph to another as JSON's values.
+
+    `table` has the nodes of the page, `reasons` those of removed nodes."""
     union = _union(before, after, changes)
     patterns = _patterns(union)
     shown = sorted(patterns, key=lambda sites: -len(sites) * len(sites[0]))[:MOST_PATTERNS]
@@ -97,7 +122,7 @@ def change_row(before: Graph, after: Graph, changes: dict[str, str], table: Node
             "functions": sum(after.functions.get(name) is not function for name, function in before.functions.items()),
             "touched": [[table.numbers["", name], change[:3]] for name, change in union.changes.items()
                         if ("", name) in table.numbers],
-            "patterns": [_pattern_row(union, sites, table) for sites in shown],
+            "patterns": [_pattern_row(union, sites, table, reasons) for sites in shown],
             "more": len(patterns) - len(shown)}
 
 
@@ -149,10 +174,12 @@ def _ops(union: Union, name: str) -> tuple[str, str]:
     return "" if before is None else before.op, "" if after is None else after.op
 
 
-def _pattern_row(union: Union, sites: Sequence[Sequence[str]], table: NodeTable) -> dict[str, Any]:
+def _pattern_row(union: Union, sites: Sequence[Sequence[str]], table: NodeTable, reasons: Mapping[str, Removal],
+                 ) -> dict[str, Any]:
     names = [(name, union.changes[name]) for site in sites for name in site]
     return {"count": len(sites), "picture": _picture_row(union, sites[0], table),
-            "names": [[shown_text(name), change, table.numbers.get(("", name), -1)]
+            "names": [[shown_text(name), change, table.numbers.get(("", name), -1),
+                       shown_text(str(reasons.get(name, "")))]
                       for name, change in names[:MOST_NAMES]],
             "more": max(0, len(names) - MOST_NAMES)}
 

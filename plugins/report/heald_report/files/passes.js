@@ -50,8 +50,8 @@
     make("h2", {}, pattern.count > 1 ? `Pattern ${index + 1}, ${pattern.count} times` : `Pattern ${index + 1}, once`),
     make("div", { class: "wide" }, picture(pattern.picture, state.side)), notes(pattern) ? make("p", { class: "faint" }, notes(pattern)) : null,
     make("details", {}, make("summary", {}, `${pattern.names.length + pattern.more} changed nodes`),
-      make("ul", {}, ...pattern.names.map(([name, change, node]) => make("li", {}, make("span", { class: `change ${change}` }, SIGNS[change]), " ",
-        node >= 0 ? make("button", { class: "link", onclick: () => report.showNode(node) }, name) : name)),
+      make("ul", {}, ...pattern.names.map(([name, change, node, why]) => make("li", {}, make("span", { class: `change ${change}` }, SIGNS[change]), " ",
+        node >= 0 ? make("button", { class: "link", onclick: () => report.showNode(node) }, name) : name, why ? make("span", { class: "faint" }, ` ${why}`) : null)),
       pattern.more ? make("li", { class: "faint" }, `and ${pattern.more} more`) : null)));
 
   const range = make("input", { type: "range", min: 0, max: Math.max(0, steps.length - 1), "aria-label": "Step", oninput: () => choose(Number(range.value)) });
@@ -64,6 +64,15 @@
       make("td", {}, make("button", { class: "link", "aria-current": index === state.step ? "step" : null, onclick: () => choose(index) }, `${index + 1} ${step.name}`)),
       make("td", {}, step.plugin), make("td", { class: "number" }, timeText(step.us)), make("td", { class: "number" }, String(step.after)),
       make("td", {}, ...signs(step), step.functions ? `${step.functions} functions` : ""))));
+  const changeTable = (step) => {
+    const [NAME, NODE, CHANGE, FIELD, BEFORE, AFTER, WHY] = [0, 1, 2, 3, 4, 5, 6];
+    if (!step.changes.length) return null;
+    return make("div", { class: "card" }, make("h2", {}, "Changed nodes"),
+      ...report.table(step.changes, [["node", (r) => r[NAME], { link: (r) => (r[NODE] >= 0 ? () => report.showNode(r[NODE]) : null) }], ["change", (r) => r[CHANGE]],
+        ["field", (r) => r[FIELD]], ["before", (r) => r[BEFORE]], ["after", (r) => r[AFTER]], ["why", (r) => r[WHY]]].filter(([title, value]) => title !== "why" || step.changes.some(value)),
+      { placeholder: "Filter the changes", name: `${step.name}-changes` }),
+      step.more_changes ? make("p", { class: "faint" }, `and ${step.more_changes} more rows`) : null);
+  };
   const choose = (index) => { state.step = Math.max(0, Math.min(steps.length - 1, index)); show(); report.link(); };
   const show = () => {
     const step = steps[state.step];
@@ -74,9 +83,10 @@
     list.replaceChildren(stepList());
     shown.replaceChildren(...[make("h2", {}, `${step.name}${step.plugin ? `, of plugin ${step.plugin}` : ""}`),
       make("p", {}, `${timeText(step.us)}; ${step.before} nodes before, ${step.after} after. `, ...counts(step)),
+      step.why.length ? make("p", {}, `Of the removed nodes: ${step.why.map(([number, word]) => `${number} ${word}`).join(", ")}.`) : null,
       step.touched.length ? make("p", {}, make("button", { onclick: () => { document.getElementById("colour").value = "pass"; report.showTab("graph"); report.colourBy("pass"); } }, "Show in the graph")) : null,
       ...(step.patterns.length ? step.patterns.map(patternCard) : [make("p", { class: "faint" }, "This pass changed no node.")]),
-      step.more ? make("p", { class: "faint" }, `and ${step.more} rarer patterns`) : null].filter(Boolean));
+      step.more ? make("p", { class: "faint" }, `and ${step.more} rarer patterns`) : null, changeTable(step)].filter(Boolean));
   };
   let isFilled = false;
   report.showPasses = () => {
