@@ -200,7 +200,10 @@ def test_the_command_writes_one_page_without_weights_and_paths(tmp_path, capsys)
     assert data["run"]["calls"]
     memory, = data["run"]["memory"]
     assert memory["peak"] > 0
-    assert data["run"]["roofline"]["gflops"] > 0
+    roof = data["run"]["roofline"]
+    assert roof["gflops"] > 0
+    assert (roof["devices"], roof["others"]) == (["CPU:0"], [])
+    assert re.fullmatch(r"(NumPy|heald on CPU:0), of \d+ x \d+ matrices", roof["product"])
     products = [call for call in data["run"]["calls"] if call[10][0]]
     assert max(flops for *_, (flops, _), _ in products) > 10_000
     assert all(nbytes > 0 for *_, (_, nbytes), _ in products)

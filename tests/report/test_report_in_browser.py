@@ -295,6 +295,27 @@ def test_points_of_the_roofline_lead_to_their_calls(browser, page):
     assert not browser.value("document.getElementById('timeline').hidden")
 
 
+def test_each_call_has_its_device_and_the_rates_that_it_could_attain(browser, page, two_clocks):
+    open_page(browser, f"{page}#tab=roofline")
+    rows = browser.value("""(() => { const [head, ...rows] = [...document.querySelectorAll('#roofline tr')].map(row =>
+        [...row.cells].map(cell => cell.textContent.replace(/.[▲▼]/u, '')));
+        return rows.map(row => Object.fromEntries(row.map((text, index) => [head[index], text]))); })()""")
+    roof = browser.value("report.data.run.roofline")
+    assert {row["device"] for row in rows} == {"CPU:0"}
+    for row in rows:
+        intensity, most = float(row["flop/byte"]), float(row["attainable GFLOP/s"] or 0)
+        assert most == pytest.approx(min(roof["gflops"], intensity * roof["gbs"]), rel=0.02)
+        assert float(row["attainable GB/s"]) <= roof["gbs"] * 1.01
+    assert "The roof is that of CPU:0 on the machine that made this page" in browser.value(
+        "document.getElementById('roofline').textContent")
+    open_page(browser, f"{two_clocks}#tab=roofline")
+    assert "SIM:0: no roof was measured" in browser.value("document.getElementById('roofline').textContent")
+    bounds = browser.value("""[...document.querySelectorAll('#roofline tr')].filter(row => row.cells[2].textContent ===
+        'SIM:0').map(row => [...row.cells].slice(-2).map(cell => cell.textContent).join(''))""")
+    assert len(bounds) == 4
+    assert set(bounds) == {""}
+
+
 def test_a_comparison_shows_both_sides_and_leads_to_the_first_difference(browser, tmp_path):
     graph = heald.graphdef.load(DIGITS)
     changed = [entry for entry in graph if entry.op == "Relu6"][1].replace(op="Neg")

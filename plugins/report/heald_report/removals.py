@@ -25,7 +25,8 @@ DEAD, SKIPPED, MERGED, FOLDED = "dead", "skipped: its consumers read", "merged i
 REPLACED, PART = "replaced by", "part of"
 WITH, UNAWAITED = "removed with", "no longer awaited by"
 IN_GENERAL = {SKIPPED: "skipped", MERGED: "merged into equal nodes", FOLDED: "folded into constants",
-              PART: "part of others", REPLACED: "replaced", WITH: "removed with skipped nodes", UNAWAITED: "no longer awaited"}
+              PART: "part of others", REPLACED: "replaced", WITH: "removed with skipped nodes",
+              UNAWAITED: "no longer awaited"}
 
 
 class Removal(NamedTuple):

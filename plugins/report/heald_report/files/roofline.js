@@ -1,15 +1,18 @@
 // The roofline: each call by its operations a byte and its rate, under the rates that the machine reaches.
 "use strict";
 (() => {
-  const { data, calls, make, timeText, byteText, countText } = report;
+  const { data, calls, make, timeText, bytesElement, countText } = report;
   const WIDTH = 1000, HEIGHT = 420, [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 16, 44];
   const roof = data.run && data.run.roofline;
 
   const rowsOf = () => calls.filter((call) => call.us > 0 && (call.flops || call.moved)).map((call) => {
     const intensity = call.moved ? call.flops / call.moved : 0, rate = call.flops / call.us / 1e3, bandwidth = call.moved / call.us / 1e3;
     const isBound = roof.devices.includes(call.device), byMemory = intensity * roof.gbs < roof.gflops;
+    // The rates that a call with this many operations a byte reaches under the roof; 0 where no roof was measured.
+    const attainable = isBound ? Math.min(roof.gflops, intensity * roof.gbs) : 0;
+    const attainableBandwidth = isBound ? Math.min(roof.gbs, intensity ? roof.gflops / intensity : Infinity) : 0;
     const part = byMemory ? bandwidth / roof.gbs : rate / roof.gflops;
-    return { call, intensity, rate, bandwidth, bound: isBound ? (byMemory ? "memory" : "arithmetic") : "", part: isBound ? part : 0 };
+    return { call, intensity, rate, bandwidth, attainable, attainableBandwidth, bound: isBound ? (byMemory ? "memory" : "arithmetic") : "", part: isBound ? part : 0 };
   });
   const decades = (values) => [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
   const tick = (power) => (power >= -2 && power <= 3 ? String(Number((10 ** power).toFixed(2))) : `1e${power}`);
@@ -44,17 +47,20 @@
       make("svg", { viewBox: "0 0 10 10" }, make("circle", { cx: 5, cy: 5, r: 5, fill: report.callColour(kernel) })), kernel)));
   };
   report.fillers.roofline = () => {
-    const rows = rowsOf(), rate = (value) => value.toPrecision(3), percent = (part) => (part ? `${(part * 100).toFixed(1)} %` : "");
-    const drawn = rows.filter((row) => row.intensity > 0 && row.bound);
-    return [make("div", { class: "card" }, make("h2", {}, "Calls under the roof of this machine"),
-      make("p", { class: "faint" }, `When this page was made, a product of matrices reached ${rate(roof.gflops)} GFLOP/s, and a copy ${rate(roof.gbs)} GB/s. `
-        + "Operations are those of the ops as they are defined: a kernel that needs fewer multiplications, or whose data stays in a cache, may exceed the roof."),
+    const rows = rowsOf(), rate = (value) => value.toPrecision(3), rateOrNone = (value) => (value ? rate(value) : ""), percent = (part) => (part ? `${(part * 100).toFixed(1)} %` : "");
+    const drawn = rows.filter((row) => row.intensity > 0 && row.bound), number = (show) => ({ number: true, show });
+    const others = roof.others.length ? ` ${roof.others.join(", ")}: no roof was measured, so ${roof.others.length > 1 ? "their" : "its"} calls have rates and no bound.` : "";
+    return [make("div", { class: "card" }, make("h2", {}, "Calls under the roof of this machine's processors"),
+      make("p", { class: "faint" }, `The roof is that of ${roof.devices.join(" and ") || "host memory"} on the machine that made this page: ${rate(roof.gflops)} GFLOP/s and ${rate(roof.gbs)} GB/s. `
+        + `These are the fastest product by ${roof.product} and the fastest copy by ${roof.copy}, read and written, when the page was made.${others}`),
+      make("p", { class: "faint" }, "Operations are those of the ops as they are defined: a kernel that needs fewer multiplications, or whose data stays in a cache, may exceed the roof."),
       ...(drawn.length ? [make("div", { class: "wide roofline" }, chart(rows)), legend(drawn)] : [make("p", {}, "The work of no call on host memory is known.")])),
     make("div", { class: "card" }, make("h2", {}, "Rates of calls"), ...report.table(rows, [
-      ["node", (r) => r.call.name, { link: (r) => () => report.showCall(r.call.index) }], ["kernel", (r) => r.call.kernel],
-      ["time", (r) => r.call.us, { number: true, show: timeText }], ["flop", (r) => r.call.flops, { number: true, show: countText }],
-      ["bytes", (r) => r.call.moved, { number: true, show: byteText }], ["flop/byte", (r) => r.intensity, { number: true, show: rate }],
-      ["GFLOP/s", (r) => r.rate, { number: true, show: rate }], ["GB/s", (r) => r.bandwidth, { number: true, show: rate }],
-      ["bound by", (r) => r.bound], ["of the roof", (r) => r.part, { number: true, show: percent }]], { sort: [2, -1], name: "roofline" }))];
+      ["node", (r) => r.call.name, { link: (r) => () => report.showCall(r.call.index) }], ["kernel", (r) => r.call.kernel], ["device", (r) => r.call.device],
+      ...report.clockColumns((r) => r.call.clock), ["time", (r) => r.call.us, number(timeText)], ["flop", (r) => r.call.flops, number(countText)],
+      ["bytes", (r) => r.call.moved, number(bytesElement)], ["flop/byte", (r) => r.intensity, number(rate)],
+      ["GFLOP/s", (r) => r.rate, number(rate)], ["attainable GFLOP/s", (r) => r.attainable, number(rateOrNone)],
+      ["GB/s", (r) => r.bandwidth, number(rate)], ["attainable GB/s", (r) => r.attainableBandwidth, number(rateOrNone)],
+      ["bound by", (r) => r.bound], ["of the roof", (r) => r.part, number(percent)]], { sort: [report.clocks.length > 1 ? 4 : 3, -1], name: "roofline" }))];
   };
 })();

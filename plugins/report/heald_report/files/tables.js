@@ -49,7 +49,7 @@
       const head = make("tr", {}, ...columns.map(([title, , options = {}], index) => make("th",
         { class: options.number ? "number" : null, "aria-sort": state.sort && state.sort[0] === index ? (state.sort[1] > 0 ? "ascending" : "descending") : null },
         make("button", { onclick: () => { state.sort = [index, state.sort && state.sort[0] === index ? -state.sort[1] : options.number ? -1 : 1]; show(); } },
-          `${title}${state.sort && state.sort[0] === index ? (state.sort[1] > 0 ? " ▲" : " ▼") : ""}`))));
+          `${title}${state.sort && state.sort[0] === index ? (state.sort[1] > 0 ? "\u00a0▲" : "\u00a0▼") : ""}`))));
       body.replaceChildren(make("table", {}, head, ...kept.slice(start, start + ROWS).map((row) =>
         make("tr", {}, ...columns.map((column) => cell(column, row))))));
     };
