@@ -179,11 +179,16 @@ def test_rounded_bytes_have_the_exact_number_as_tooltip_and_for_readers(browser,
     assert set(texts) == {"16 384 bytes,16.4 kB,16 384 bytes"}
     assert browser.value("[1, 999, 1000, 1234567].map(report.exactBytes)") == [
         "1 byte", "999 bytes", "1 000 bytes", "1 234 567 bytes"]
+    open_page(browser, f"{two_clocks}#tab=graph&picture=0&colour=memory")
+    titles = browser.value("[...document.querySelectorAll('#canvas .box .second title')].map(t => t.textContent)")
+    assert "16 384 bytes" in titles
     browser.value("report.showNode(report.nodes.name.indexOf('y'))")
     rows = browser.value("""Object.fromEntries([...document.querySelectorAll('#details dt')].map(dt =>
         [dt.textContent, dt.nextSibling.textContent]))""")
     assert rows["copied for it"] == "16.4 kB16 384 bytes"
     assert "on SIM:0's clock" in rows["copy time"]
+    browser.value("[...document.querySelectorAll('#details .link')].find(b => b.textContent.startsWith('All')).click()")
+    assert not browser.value("document.getElementById('copies').hidden")
 
 
 def test_the_placement_is_summed_up_and_sorted_by_each_column(browser, page):

@@ -36,6 +36,7 @@
   };
   // The figures of a box: a time for each clock, or the bytes.
   const figures = (mode, box) => {
+    if (box.kind >= KIND.SOURCE) return [];
     const sums = box.kind === KIND.SCOPE ? ofPicture[box.ref] : ofNode[box.ref];
     return sums ? (mode === "time" ? sums.us : [sums.bytes]) : [];
   };
@@ -79,6 +80,8 @@
     if (mode === "memory") return figures(mode, box)[0] ? byteText(figures(mode, box)[0]) : "";
     return mode !== "time" ? "" : figures(mode, box).map((us, clock) => (us ? `${timeText(us)}${clock ? ` ${clocks[clock].name}` : ""}` : "")).filter(Boolean).join(" · ");
   };
+  // The exact bytes of a box, as a tooltip of its rounded figure.
+  report.figureTitle = (mode, box) => (mode === "memory" && figures(mode, box)[0] ? report.make("title", {}, report.exactBytes(figures(mode, box)[0])) : null);
   report.legend = (mode) => {
     const swatch = (colour, label) => report.make("span", {},
       report.make("svg", { viewBox: "0 0 10 10" }, report.make("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8888" })),

@@ -64,7 +64,7 @@
     group.append(make("text", { x: box.w / 2, y: middle, "text-anchor": "middle" },
       port ? `${box.kind === KIND.SOURCE ? "from" : "to"} ${box.label}` : box.label));
     if (!port) group.append(make("text", { class: "second", x: box.w / 2, y: middle + 15, "text-anchor": "middle" },
-      fitted(secondLine(box), box.w)));
+      fitted(secondLine(box), box.w), report.figureTitle(shown.mode, box)));
     for (const [number, x, y] of box.inner) {
       const inner = make("g", { transform: `translate(${x} ${y})` },
         make("rect", { width: pictures[number].width, height: pictures[number].height, rx: 4, fill: "none" }));
@@ -162,6 +162,7 @@
     report.showTab("graph");
     report.showPicture(picture, box);
     describe(node);
+    if (pictures[picture].boxes[box].ref === node) details.append(...copyList(box));
     shown.node = node;
     report.link();
   };
@@ -208,7 +209,8 @@
   };
   const copyList = (index) => {
     const copies = pictures[shown.picture].edges.filter((edge) => edge.flags & 2 && (edge.from === index || edge.to === index));
-    return copies.length ? [make("h3", {}, "Copies"), make("ul", {}, ...copies.map((edge) => make("li", {}, `${edge.from === index ? "out" : "in"}: ${copyText(edge)}`)))] : [];
+    return copies.length ? [make("h3", {}, "Copies"), make("ul", {}, ...copies.map((edge) => make("li", {}, `${edge.from === index ? "out" : "in"}: ${copyText(edge)}`))),
+      report.copies.length ? make("button", { class: "link", onclick: () => report.showTab("copies") }, "All copies of the run") : ""] : [];
   };
   const describeScope = (box) => {
     const sums = ofPicture[box.ref];
