@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import heald
@@ -19,6 +20,7 @@ from heald.runtime.values.tensor import TensorMetadata
 from heald_report.node_table import NodeTable, TextPool, bodies_of
 from heald_report.run_record import run_record
 
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "frozen.pb"
 GRAPH = Graph([placeholder("x", (2,)), node("a", "Neg", "x"), node("b", "Exp", "a"), node("c", "Neg", "b")])
 
 
@@ -110,6 +112,14 @@ def test_copies_of_feeds_and_of_copies_have_the_first_tensors_name():
                               event("c", 6, 7, (9,), (3,), device="SIM:1", to="device", span=(3, 5)))
     rows = [(row[0], texts[row[3]], texts[row[4]]) for row in record["copies"]["rows"]]
     assert rows == [("x:0", "host memory", "SIM:0"), ("x:0", "SIM:0", "SIM:1"), ("a constant", "host memory", "SIM:1")]
+
+
+def test_copies_of_a_models_outputs_have_the_tensors_behind_its_aliases(tmp_path):
+    page = tmp_path / "digits.html"
+    assert main(["report", str(DIGITS), "-o", str(page), "--device", "SIM:0"]) == 0
+    run = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)[1])["run"]
+    assert sorted(row[0] for row in run["copies"]["rows"]) == [
+        "digit:0", "functional_1/logits_1/BiasAdd:0", "functional_1/probabilities_1/Softmax:0", "image:0"]
 
 
 def test_copies_add_up_by_pair_of_memories():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_COPIES = 5_000  # on a page; the largest ones
 ENTRY = "main"  # the function whose first registers are the feeds
-UNNAMED = "a constant"  # a value that no call of the run made
+UNNAMED = "a constant"  # a value that no call of the run made, and no feed
 
 
 def copy_table(calls: Sequence[tuple[Event, Any]], feeds: Sequence[str], clocks: RunClocks, places: Mapping[int, int],
@@ -34,11 +34,11 @@ def copy_table(calls: Sequence[tuple[Event, Any]], feeds: Sequence[str], clocks:
     for index, (event, _) in enumerate(calls):
         function, call = event.function, event.call
         memory = memory_of_results(event)
-        tensor = tensors.get((function, call.args[0]), UNNAMED) if call.code == COPY else ""
+        tensor = tensors.get((function, event.arguments[0]), UNNAMED) if call.code == COPY else ""
         if tensor:
             rows.append([shown_text(tensor), table.number_of_name(tensor.rpartition(":")[0]),
                          table.number_of_name(call.node),
-                         pool.add(memories.get((function, call.args[0]), _source_of(event))), pool.add(memory),
+                         pool.add(memories.get((function, event.arguments[0]), _source_of(event))), pool.add(memory),
                          result_bytes(event), round(event.ns / 1e3, 2), clocks.number(event.clock),
                          places.get(index, -1)])
         for place, register in enumerate(call.results):

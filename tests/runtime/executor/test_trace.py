@@ -134,6 +134,12 @@ def test_work_on_a_device_has_the_times_of_the_devices_clock(monkeypatch):
     assert (seconds["Neg"], seconds["Exp"]) == (pytest.approx(1), pytest.approx(1))
 
 
+def test_an_alias_leads_to_the_call_that_made_its_buffer():
+    nodes = [node("y", "Exp", "x", device="SIM:0"), node("i", "Identity", "y", device="SIM:0")]
+    copy, sources = [*trace_of(*nodes, fetch="i").calls()][-1]
+    assert (copy.call.code, [source.call.node for source in sources]) == ("heald.copy", ["y"])
+
+
 def test_each_clock_has_its_own_start_end_and_sum(monkeypatch):
     events, trace = on_sim(monkeypatch, "its own")
     spans = clock_spans(trace.events)

@@ -39,7 +39,7 @@ def call_name(call: Call) -> str:
 
 
 def _add_edges(node: Any, event: Event, producers: dict[tuple[str, int], tuple[Any, int]]) -> None:
-    for register in event.call.args:
+    for register in event.arguments:
         if (event.function, register) in producers:
             source, index = producers[event.function, register]
             source.is_final = False

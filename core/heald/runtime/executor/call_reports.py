@@ -58,8 +58,10 @@ class CallReports:
         self, trace: Trace, bound: BoundCall, started: int, values: Sequence[Any], timed: Timed | None
     ) -> None:
         """Record a call that has just returned these values for the registers that it gives."""
-        metas = [self.layout.registers.metas[r] for r in bound.call.gives]
-        trace.record(bound.call, self.device_name(bound), started, values, metas, self._function.name, timed)
+        registers = self.layout.registers
+        metas = [registers.metas[r] for r in bound.call.gives]
+        roots = tuple(registers.root[r] for r in bound.call.args)
+        trace.record(bound.call, self.device_name(bound), started, values, metas, self._function.name, timed, roots)
 
     def typed_error_at(self, error: BaseException, frame: Frame) -> HealdError:
         """Return the typed error for an exception of the call at the frame's cursor."""

@@ -41,6 +41,8 @@ class Event(NamedTuple):
     `function`: the function of the program that has the call; the call's registers are numbered within it.
     `outputs`: the metadata of its results; None for a result that is no tensor or that had not come yet.
     `timed`: the times of the work on a device with a queue, for which `start_ns` and `end_ns` enclose the enqueueing.
+    `roots`: the registers whose buffers its arguments are, those of the call itself when empty. An argument may be the
+        result of an alias, which is no call of the run.
     """
 
     call: Call
@@ -52,6 +54,12 @@ class Event(NamedTuple):
     function: str = ""
     outputs: tuple[TensorMetadata | None, ...] = ()
     timed: Timed | None = None
+    roots: tuple[int, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """The registers that calls of the run filled, for the call's arguments."""
+        return self.roots or self.call.args
 
     @property
     def span(self) -> Span:
@@ -125,6 +133,7 @@ class Trace:
     def record(
         self, call: Call, device: str, start_ns: int, values: Sequence[Any] = (),
         metas: Sequence[TensorMetadata] = (), function: str = "", timed: Timed | None = None,
+        roots: tuple[int, ...] = (),
     ) -> None:
         """Record a call that started at `start_ns` and has just returned on this thread.
 
@@ -132,12 +141,13 @@ class Trace:
         AsyncValue adds an event when it becomes available.
         `metas`: the linked metadata of its results.
         `timed`: the result of `begin` before the call, ended behind it.
+        `roots`: as of Event.
         """
         thread = threading.current_thread()
         self.threads[thread.native_id or 0] = thread.name
         outputs = tuple(map(_metadata_of, values, metas))
         started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
-                        outputs=outputs, timed=timed)
+                        outputs=outputs, timed=timed, roots=roots)
         if timed is not None:
             self._unsettled.append(timed)
         self._events.append(started)
@@ -156,7 +166,7 @@ class Trace:
         producers: dict[tuple[str, int], Event] = {}
         for event in self.events:
             if not event.is_asynchronous:
-                registers = [(event.function, register) for register in event.call.args]
+                registers = [(event.function, register) for register in event.arguments]
                 whole_event = event._replace(end_ns=ends.get((id(event.call), event.start_ns), event.end_ns))
                 yield whole_event, [producers[register] for register in registers if register in producers]
             producers.update(((event.function, register), event) for register in event.call.gives)

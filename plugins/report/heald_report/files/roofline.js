@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { data, calls, make, timeText, bytesElement, countText } = report;
-  const WIDTH = 1000, HEIGHT = 420, [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 16, 44];
+  const HEIGHT = 420, [LEFT, RIGHT, TOP, BOTTOM] = [64, 16, 16, 44];
   const roof = data.run && data.run.roofline;
 
   const rowsOf = () => calls.filter((call) => call.us > 0 && (call.flops || call.moved)).map((call) => {
@@ -17,6 +17,7 @@
   const decades = (values) => [Math.floor(Math.log10(Math.min(...values))), Math.ceil(Math.log10(Math.max(...values)))];
   const tick = (power) => (power >= -2 && power <= 3 ? String(Number((10 ** power).toFixed(2))) : `1e${power}`);
   const chart = (rows) => {
+    const WIDTH = report.chartWidth("roofline", 640);
     const points = rows.filter((row) => row.intensity > 0 && row.bound), ridge = roof.gflops / roof.gbs;
     const [x0, x1] = decades([...points.map((row) => row.intensity), ridge / 2, ridge * 2]);
     const [y0, y1] = decades([...points.map((row) => row.rate), roof.gflops * 1.5, Math.min(roof.gflops, 10 ** x0 * roof.gbs)]);

@@ -105,10 +105,12 @@
       return data.run.memory.length ? data.run.memory.flatMap(memoryCards) : [make("p", {}, "No kernel ran.")];
     },
   };
+  // The width of a chart in a card of this tab, in pixels: so its texts have the size of the page's.
+  report.chartWidth = (tab, least) => Math.max(least, document.getElementById(tab).clientWidth - 68);
   // The column of the clock, where the run has several.
   report.clockColumns = (clockOf) => (clocks.length > 1 ? [["clock", (row) => clocks[clockOf(row)].name]] : []);
   const memoryChart = (memory) => {
-    const [width, height, end] = [1000, 200, clocks[memory.clock].us || 1], top = memory.peak || 1;
+    const [width, height, end] = [report.chartWidth("memory", 480), 200, clocks[memory.clock].us || 1], top = memory.peak || 1;
     const x = (us) => 60 + us / end * (width - 70), y = (bytes) => height - 24 - bytes / top * (height - 44);
     let line = `M${x(0)} ${y(0)}`, before = 0;
     for (const [us, bytes] of memory.samples) { line += `L${x(us)} ${y(before)}L${x(us)} ${y(bytes)}`; before = bytes; }
@@ -123,7 +125,7 @@
   const memoryCards = (memory) => [make("div", { class: "card" },
     make("h2", {}, `${memory.memory[0].toUpperCase()}${memory.memory.slice(1)}: peak `, bytesElement(memory.peak), ` at ${timeText(memory.peak_us)} of ${clocks[memory.clock].label}`),
     make("p", { class: "faint" }, `Results of kernels and copies, until their last consumer ends. Weights and inputs are not among them. ${memory.clock
-      ? "A result that another clock's call reads counts to the end." : clocks.length > 1 ? "A copy from a device counts from its enqueueing on." : ""}`), memoryChart(memory)),
+      ? "A result that another clock's call reads counts to the end." : clocks.length > 1 ? "A copy from a device counts from its enqueueing on." : ""}`), make("div", { class: "wide memory" }, memoryChart(memory))),
   make("div", { class: "card" }, make("h2", {}, `Alive at the peak of ${memory.memory}`), ...table(memory.holders, [
     ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
     ["bytes", (r) => r[1], { number: true, show: bytesElement }],

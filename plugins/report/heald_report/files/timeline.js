@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const { data, nodes, calls, clocks, make, timeText, bytesElement } = report;
-  const section = document.getElementById("timeline"), [LEFT, ROW, TOP, WIDTH] = [140, 34, 24, 1200];
+  const section = document.getElementById("timeline"), [LEFT, ROW, TOP, LEAST_WIDTH] = [140, 34, 24, 640];
   const ROUNDING = 0.03; // microseconds by which rounded times of touching calls may overlap
   const MOST_DRAWN = 3000; // bars of a chart in its window; the longest of more
   const tracks = data.run ? data.run.tracks.map(([name, clock], index) => ({ name, clock, index })) : [];
@@ -37,15 +37,16 @@
     const barOf = new Map(bars.map((bar) => [bar.call.index, bar]));
     const svg = make("svg", { class: "chart", tabindex: 0, role: "img", "aria-label": `Calls over the time of ${clocks[clock].label}. Plus and minus zoom, arrows move.` });
     const told = make("span", { class: "faint" });
-    const x = (us) => LEFT + (us - view.from) / (view.to - view.from) * (WIDTH - LEFT - 10);
+    let width = LEAST_WIDTH; // in pixels, so that texts keep their size
+    const x = (us) => LEFT + (us - view.from) / (view.to - view.from) * (width - LEFT - 10);
     const y = (bar) => TOP + bar.row * ROW;
     const element = (bar) => {
-      const { call } = bar, label = shortName(call.name), left = Math.max(LEFT, x(bar.start)), right = Math.min(WIDTH - 10, x(bar.start + bar.us)), width = Math.max(0.8, right - left);
-      const rect = make("rect", { x: left, y: y(bar) + 3, width, height: ROW - 8, rx: width > 6 ? 2 : 0,
+      const { call } = bar, label = shortName(call.name), left = Math.max(LEFT, x(bar.start)), right = Math.min(width - 10, x(bar.start + bar.us)), length = Math.max(0.8, right - left);
+      const rect = make("rect", { x: left, y: y(bar) + 3, width: length, height: ROW - 8, rx: length > 6 ? 2 : 0,
         class: `call${bar.isEnqueueing ? " enqueued" : ""}${call.index === chosen ? " chosen" : ""}`,
         fill: report.callColour(label), "data-call": call.index, onclick: () => report.showCall(call.index) },
       make("title", {}, `${call.name}\n${call.kernel}, ${bar.isEnqueueing ? "enqueued in " : ""}${timeText(bar.us)}, ${call.device}`));
-      return width > label.length * 6.2 + 8 ? make("g", {}, rect, make("text", { x: left + 4, y: y(bar) + 20, "pointer-events": "none", class: bar.isEnqueueing ? "name enqueued" : "name" }, label)) : rect;
+      return length > label.length * 6.2 + 8 ? make("g", {}, rect, make("text", { x: left + 4, y: y(bar) + 20, "pointer-events": "none", class: bar.isEnqueueing ? "name enqueued" : "name" }, label)) : rect;
     };
     const arrows = () => {
       if (!barOf.has(chosen)) return [];
@@ -55,10 +56,11 @@
         d: `M${x(a.start + a.us)} ${y(a) + ROW / 2}C${x(a.start + a.us) + 20} ${y(a) + ROW} ${x(b.start) - 20} ${y(b)} ${x(b.start)} ${y(b) + ROW / 2}` }));
     };
     const draw = () => {
+      width = Math.max(LEAST_WIDTH, svg.clientWidth);
       const inside = bars.filter((bar) => bar.start <= view.to && bar.start + bar.us >= view.from);
       const drawn = inside.length > MOST_DRAWN ? [...inside].sort((a, b) => b.us - a.us).slice(0, MOST_DRAWN) : inside;
       const height = TOP + rowCount * ROW + 8, ticks = Array.from({ length: 7 }, (_, i) => view.from + (view.to - view.from) * i / 6);
-      svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.replaceChildren(
         ...ticks.flatMap((us, index) => [make("line", { class: "axis", x1: x(us), x2: x(us), y1: TOP - 6, y2: height }),
           make("text", { x: x(us), y: 12, "text-anchor": index === ticks.length - 1 ? "end" : "middle" }, timeText(us))]),
@@ -80,8 +82,8 @@
     };
     svg.addEventListener("wheel", (event) => {
       event.preventDefault();
-      const bounds = svg.getBoundingClientRect(), px = (event.clientX - bounds.left) / bounds.width * WIDTH;
-      zoom(Math.exp(event.deltaY / 500), view.from + (px - LEFT) / (WIDTH - LEFT - 10) * (view.to - view.from));
+      const bounds = svg.getBoundingClientRect(), px = (event.clientX - bounds.left) / bounds.width * width;
+      zoom(Math.exp(event.deltaY / 500), view.from + (px - LEFT) / (width - LEFT - 10) * (view.to - view.from));
     }, { passive: false });
     svg.addEventListener("keydown", (event) => {
       const step = (view.to - view.from) / 5;
@@ -105,6 +107,7 @@
     const note = clocks.length > 1 ? [make("p", { class: "faint note" }, "Each clock has an axis of its own: moments of two clocks have no order. Dashed bars on the host's clock enqueue work that its device times.")] : [];
     section.append(...note, ...(charts.length ? charts.map(({ card }) => card) : [make("p", {}, "No kernel ran.")]), side);
   };
+  window.addEventListener("resize", () => { if (charts && !section.hidden) charts.forEach((chart) => chart.draw()); });
   report.showTimeline = () => { if (!charts) build(); charts.forEach((chart) => chart.draw()); };
   report.showCall = (index) => {
     const call = calls[index], on = clocks.length > 1 ? ` of ${clocks[call.clock].label}` : "";
