@@ -20,6 +20,8 @@ RULES = {
                    "still use the buffer",
     "Device.wrap": "wrap(host) returns a read-only buffer over the host array's own memory with its present contents, "
                    "or None where that memory is unfit",
+    "Device.part": "part(buffer, start, nbytes) returns a buffer over these bytes of another, and orders its work with "
+                   "the other's",
     "Device.copy_in": "copy_in(host, buffer, stream) enqueues a copy of the host array's bytes, all of them and no "
                       "more, to the start of the buffer; the host array is only read",
     "Device.copy_out": "copy_out(buffer, host, stream) enqueues a copy from the start of the buffer to the host "

@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 FILE = "heald-conformance.toml"
-LEVELS = ("discovery", "memory", "ordering", "streams", "kernels", "limits", "split", "faults", "throughput")
+LEVELS = ("discovery", "memory", "ordering", "streams", "parts", "kernels", "limits", "split", "faults", "throughput")
 OF_PACKS = ("kernels", "limits")  # the other levels are about devices
 Tolerance = tuple[float, float]  # relative, absolute
 

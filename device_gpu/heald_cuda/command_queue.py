@@ -67,6 +67,35 @@ class Buffer:
         raise TypeError(f"{self} is memory of a GPU, which the host cannot reach: copy it out first")
 
 
+class Part(Buffer):
+    """A part of a buffer. The marks of its launches and copies are those of the whole, which owns the memory."""
+
+    __slots__ = ()
+
+    def __init__(self, whole: Buffer, start: int, nbytes: int) -> None:
+        self.pointer = whole.pointer + start
+        self.nbytes = nbytes
+        self.queue = whole.queue
+        self.owner = whole
+
+    @property
+    def used(self) -> int:
+        return int(self.owner.used)
+
+    @used.setter
+    def used(self, number: int) -> None:
+        self.owner.used = number
+
+    @property
+    def copied(self) -> Mark | None:
+        mark: Mark | None = self.owner.copied
+        return mark
+
+    @copied.setter
+    def copied(self, mark: Mark | None) -> None:
+        self.owner.copied = mark
+
+
 class Graph:
     """Launches that the driver replays as one. `buffers`: all that they use."""
 

@@ -11,7 +11,7 @@ from heald.api import Unavailable
 from heald_kernel_text import CUDA_GPU
 
 from . import driver, foreign
-from .command_queue import Buffer, CommandQueue
+from .command_queue import Buffer, CommandQueue, Part
 from .driver import Description, DriverError
 from .marks import Event
 from .memory import Memory, allowance
@@ -48,6 +48,7 @@ class Gpu:
         self.attributes: dict[str, Any] = {
             "memory": allowance(config.memory, gpu.memory), "model": gpu.name, "bus": gpu.bus,
             "driver": f"CUDA {gpu.driver[0]}.{gpu.driver[1]}", "cost": _cost(gpu),
+            "limits": {"part_alignment": foreign.ALIGNMENT},
             "architecture": config.architecture or f"sm_{gpu.capability[0]}{gpu.capability[1]}",
         }
         self._gpu = gpu
@@ -85,6 +86,9 @@ class Gpu:
             return None
         self._queue.check()
         return self.memory.adopt(*foreign.extent(array, self._queue.stream), array)
+
+    def part(self, buffer: Buffer, start: int, nbytes: int) -> Buffer:
+        return Part(buffer, start, nbytes)
 
     def free(self, buffer: Buffer) -> None:
         self.memory.free(buffer)

@@ -66,7 +66,8 @@ class OpenCL:
             "driver": f"{device.platform.version.strip()}, {device.driver_version.strip()}",
             "accelerator": _rank(device) == 0, "cost": COSTS[_rank(device)],
             "limits": {"largest_buffer": device.max_mem_alloc_size,
-                       "missing_types": () if device.double_fp_config else DOUBLE_TYPES},
+                       "missing_types": () if device.double_fp_config else DOUBLE_TYPES,
+                       "part_alignment": _part_alignment(device)},
         }
         self._device = device
 
@@ -88,6 +89,9 @@ class OpenCL:
 
     def wrap(self, host: Any) -> Any:
         return self.memory.wrap(host)
+
+    def part(self, buffer: Any, start: int, nbytes: int) -> Any:
+        return self.memory.part(buffer, start, nbytes)
 
     def free(self, buffer: Any) -> None:
         self.memory.free(buffer)
@@ -118,6 +122,12 @@ def _available_devices() -> Iterator[cl.Device]:
 def _rank(device: cl.Device) -> int:
     kinds = cl.device_type
     return 0 if not device.type & kinds.CPU else 1 if not device.type & kinds.GPU else 2
+
+
+def _part_alignment(device: cl.Device) -> int | None:
+    """Bytes at whose multiples sub-buffers begin; None where the driver states no power of two."""
+    nbytes = int(device.mem_base_addr_align) // 8
+    return nbytes if nbytes > 0 and not nbytes & nbytes - 1 else None
 
 
 def _matches_name(name: str, parts: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
-from heald.api import STREAM
+from heald.api import STREAM, Node, dtypes
 
 X = np.arange(4096, dtype=np.float32)
 TEXT = """
@@ -60,9 +60,25 @@ def free_after_copy_out(device: Any, x: Any, _: Any, host: Any) -> None:
     device.free(x)
 
 
+def kernel_after_copy_out_of_a_part(device: Any, x: Any, y: Any, host: Any) -> None:
+    device.copy_out(device.part(y, 256, 1024), host[:256], STREAM)
+    scale(device, x, y)
+
+
+def copy_in_after_kernel_on_a_part(device: Any, x: Any, y: Any, _: Any) -> None:
+    device.native.kernel(TEXT, "scale")((4,), (256,), device.part(x, 256, 4096), y, np.float32(2), np.int64(1024))
+    device.copy_in(X, x, STREAM)
+
+
+def free_after_copy_out_of_a_part(device: Any, x: Any, _: Any, host: Any) -> None:
+    device.copy_out(device.part(device.part(x, 256, 1024), 256, 512), host[:128], STREAM)
+    device.free(x)
+
+
 ORDERS: list[Callable[..., None]] = [
     kernel_after_copy_in, copy_out_after_kernel, copy_in_after_kernel, kernel_after_copy_out, copy_in_after_copy_out,
-    copy_out_after_copy_in, free_after_copy_out,
+    copy_out_after_copy_in, free_after_copy_out, kernel_after_copy_out_of_a_part, copy_in_after_kernel_on_a_part,
+    free_after_copy_out_of_a_part,
 ]
 
 
@@ -162,6 +178,24 @@ def test_each_kind_of_wait_is_needed_in_a_run(fake: ModuleType, monkeypatch: pyt
         fake.state.owed.clear()
         of.run("c", {"x": X, "y": X})
         fake.state.report.clear()
+
+
+def test_a_part_of_a_value_is_read_in_its_place_and_captured(fake: ModuleType) -> None:
+    device, attrs = "GPU:0", {"T": dtypes.float32}
+    nodes = [placeholder("x", (4, 1024)), node("y", "Neg", "x", device=device),
+             Node("p", "Unpack", ["y"], attrs=attrs | {"num": 4, "axis": 0}, device=device),
+             node("a", "Exp", "p:1", device=device), node("b", "MatMul", "m", "y", device=device, transpose_a=False,
+                                                          transpose_b=False),
+             placeholder("m", (4, 4)), node("c", "AddV2", "b", "p:2", device=device)]
+    with heald.Session(graph(*nodes), {"plugins": {"block": ["onednn", "simplify"]}}) as of:
+        for turn in range(4):
+            x, m = np.sin(X.reshape(4, 1024) + turn), np.eye(4, dtype=np.float32)
+            a, c = of.run(["a", "c"], {"x": x, "m": m})
+            np.testing.assert_allclose(a, np.exp(-x[1]), rtol=1e-5)
+            np.testing.assert_allclose(c, -x - x[2], rtol=1e-5)
+        executable = of.prepare(["a", "c"], ["x", "m"]).executable(((4, 1024), (4, 4)))
+        assert executable.algorithms()["p"] == "shows parts of its input"
+    assert "Unpack" not in {name for _, name in fake.state.kernels.values()}
 
 
 def test_kernels_without_copies_wait_for_nothing(gpu: Any, fake: ModuleType) -> None:

@@ -20,8 +20,19 @@ Run = Callable[..., None]
 
 
 def strided_slice(b: Bind) -> Run:
-    index = _slice_index(b, b.inputs[0].meta.dims)
-    return lambda x, _begin, _end, _strides, out: np.copyto(out, x[index])
+    shape = b.inputs[0].meta.dims
+    index = _slice_index(b, shape)
+
+    def run(x: Any, _begin: Any, _end: Any, _strides: Any, out: Any) -> None:
+        np.copyto(out, x[index])
+
+    axes = [at for at in index[:-1] if at is not None]
+    axes += [slice(None)] * (len(shape) - len(axes))
+    picked = [range(n)[at] if isinstance(at, slice) else range(at % n, at % n + 1)
+              for at, n in zip(axes, shape, strict=True)]
+    if any(axis.step != 1 and len(axis) > 1 for axis in picked):
+        return run
+    return _showing(run, b, 0, [[axis.start for axis in picked]], tuple(map(len, picked)))
 
 
 def strided_slice_grad(b: Bind) -> Run:

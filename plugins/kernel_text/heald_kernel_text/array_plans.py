@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from heald.api import Bind, geometry
+from heald.api import Bind
 
 from .copies import concat, copy, fill, integers, mirror_pad, pad, padded_view, part, split, tile, transpose
 from .dialect import Target
@@ -13,9 +13,8 @@ from .expression import Step
 from .gather import gather
 from .math_plans import ints
 from .plan import Plan
+from .shown_parts import slice_view, strided_slice_view
 from .strided_view import dense_view
-
-MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 def concatenation(target: Target, b: Bind) -> Plan:
@@ -45,17 +44,11 @@ def splitting(target: Target, b: Bind) -> Plan:
 
 
 def slice_(target: Target, b: Bind) -> Plan:
-    x, output = b.inputs[0].meta, b.outputs[0]
-    index = [slice(at, at + n) for at, n in zip(ints(b, 1), output.dims, strict=True)]
-    return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(index))
+    return part(target, b.inputs[0].dtype.itemsize, slice_view(b))
 
 
 def strided_slice(target: Target, b: Bind) -> Plan:
-    x = b.inputs[0].meta
-    masks = {mask: b.attrs[mask] for mask in MASKS}
-    view = geometry.strided_slice(x.dims, ints(b, 1), ints(b, 2), ints(b, 3), **masks)
-    assert view.index is not None
-    return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(view.index))
+    return part(target, b.inputs[0].dtype.itemsize, strided_slice_view(b))
 
 
 def reversal(target: Target, b: Bind) -> Plan:

@@ -15,6 +15,7 @@ import numpy as np
 from heald.api import Bind, Device, errors
 
 from .plan import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan, check_sizes
+from .shown_parts import shown_parts
 
 Size = tuple[int, ...]
 
@@ -64,11 +65,17 @@ class BoundLaunch(NamedTuple):
 
 
 class BoundPlan:
-    """The launches of a node over its inputs, its outputs, and scratch behind them."""
+    """The launches of a node over its inputs, its outputs, and scratch behind them.
 
-    def __init__(self, launches: Sequence[BoundLaunch], driver: LaunchDriver) -> None:
+    `shows`: by output, the input of which it is a part, and its first element; None where the launches are needed.
+    """
+
+    def __init__(
+        self, launches: Sequence[BoundLaunch], driver: LaunchDriver, shows: Mapping[int, tuple[int, int]] | None = None
+    ) -> None:
         self._launches = launches
         self._driver = driver
+        self.shows = shows
 
     def run(self, *buffers: Any) -> None:
         for bound in self._launches:
@@ -114,7 +121,7 @@ def bind_plan(plan: Plan, b: Bind, driver: LaunchDriver) -> BoundPlan:
 
     return BoundPlan([BoundLaunch(driver.compile_text(text, b), text, driver.launch_size(text),
                                   [bound_argument(argument) for argument in text.arguments])
-                      for text in plan.launches if text not in packing], driver)
+                      for text in plan.launches if text not in packing], driver, shown_parts(b))
 
 
 def _packed_scratch(packing: Sequence[KernelText], plan: Plan, b: Bind, driver: LaunchDriver) -> Mapping[int, Any]:

@@ -14,7 +14,8 @@ class Config:
     `launch` and `lost`, a copy or launch that the device does not survive. `queue`: the operations that a stream
     holds; enqueueing more waits. `wraps`: the device can read host memory as its own. `largest_buffer`,
     `missing_types`, `copy_alignment`: the device's limits; a copy in spoils the bytes behind a tensor up to the
-    alignment. `copy_streams`: copies in and out have streams of their own. Speeds are per second, times in seconds of
+    alignment. `part_alignment`: bytes at whose multiples parts of buffers begin, 0 for a device without parts.
+    `copy_streams`: copies in and out have streams of their own. Speeds are per second, times in seconds of
     the virtual clock.
     """
 
@@ -29,6 +30,7 @@ class Config:
     largest_buffer: int | None = None
     missing_types: tuple[str, ...] = field(default=(), metadata={"found": True})
     copy_alignment: int = 1
+    part_alignment: int = 256
     copy_streams: bool = False
     flops: float = 1e13
     bandwidth: float = 1e12  # bytes, of the device's own memory

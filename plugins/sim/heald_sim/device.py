@@ -35,7 +35,7 @@ class Sim:
             "launch": config.launch_latency + config.enqueue, "flops": config.flops,
             "memory_bandwidth": config.bandwidth, "latency": config.copy_latency, "bandwidth": config.link_bandwidth},
             "limits": {"largest_buffer": config.largest_buffer, "missing_types": config.missing_types,
-                       "copy_alignment": config.copy_alignment}}
+                       "copy_alignment": config.copy_alignment, "part_alignment": config.part_alignment or None}}
         if config.copy_streams:
             self.attributes["queues"] = {"copy_in": 1, "copy_out": 2}
         self._new_native = partial(Native, f"SIM:{index}", machine, config)
@@ -51,6 +51,9 @@ class Sim:
 
     def wrap(self, host: Array) -> Buffer | None:
         return self.native.wrap(host)
+
+    def part(self, buffer: Buffer, start: int, nbytes: int) -> Buffer:
+        return self.native.part(buffer, start, nbytes)
 
     def free(self, buffer: Buffer) -> None:
         self.native.free(buffer)

@@ -70,15 +70,16 @@ def bind_on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind
         return bound
     kernel = Kernel(b.op, b.node, bound if callable(bound) else bound.run, tuple(x.meta for x in b.inputs), b.outputs,
                     flops(b))
-    return StreamKernel(b.device.native, b.stream, kernel)
+    return StreamKernel(b.device.native, b.stream, kernel, getattr(bound, "shows", None))
 
 
 class StreamKernel:
-    """A kernel of the CPU, bound to a stream."""
+    """A kernel of the CPU, bound to a stream. `shows`: the parts of inputs that its results are, if they are."""
 
-    def __init__(self, native: Native, stream: Hashable, kernel: Kernel) -> None:
+    def __init__(self, native: Native, stream: Hashable, kernel: Kernel, shows: Any = None) -> None:
         self._kernel = kernel
         self._launch = partial(native.launch, stream, kernel)
+        self.shows = shows
 
     def run(self, *arguments: Any) -> None:
         self._launch(arguments)

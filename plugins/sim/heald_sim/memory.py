@@ -30,7 +30,7 @@ class Buffer:
         self.number = number
         self.address = address
         self.nbytes = nbytes
-        self.state = "live"  # or freed; or lost with its device
+        self.state = "live"  # or freed, then returned with its last use; or lost with its device
         self.uses = 0
         self.failure: Exception | None = None
         self.history = History()
@@ -41,6 +41,11 @@ class Buffer:
     @property
     def device(self) -> str:
         return self.memory.device
+
+    @property
+    def whole(self) -> Buffer:
+        """The buffer that was allocated."""
+        return self
 
     @property
     def extent(self) -> int:
@@ -63,6 +68,34 @@ class Buffer:
 
     def __array__(self, *_args: object, **_options: object) -> np.ndarray[Any, Any]:
         raise TypeError(f"{self} is memory of a SIM device, which the host cannot reach: copy it out first")
+
+
+class Part(Buffer):
+    """A part of a buffer. Its state, its failure, and the accesses to it are those of the whole."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, buffer: Buffer, start: int, nbytes: int) -> None:
+        self._whole = buffer.whole
+        self.memory, self.number, self.host = buffer.memory, buffer.number, buffer.host
+        self.address = buffer.address + start
+        self.nbytes = nbytes
+        self._bytes = buffer.bytes(start + nbytes)[start:]
+
+    @property
+    def whole(self) -> Buffer:
+        return self._whole
+
+    def __repr__(self) -> str:
+        return f"{self.nbytes} bytes at {self.address:#x} of {self._whole}"
+
+
+def _of_the_whole(name: str) -> property:
+    return property(lambda part: getattr(part.whole, name), lambda part, value: setattr(part.whole, name, value))
+
+
+for _name in ("state", "uses", "failure", "history"):
+    setattr(Part, _name, _of_the_whole(_name))
 
 
 class Memory:
@@ -101,7 +134,9 @@ class Memory:
 
     def release(self, buffer: Buffer) -> None:
         """Take a freed buffer's memory back if no enqueued operation uses it."""
+        buffer = buffer.whole
         if buffer.state == "freed" and not buffer.uses:
+            buffer.state = "returned"
             self.late -= 1
             if buffer.host is None:
                 buffer.poison()

@@ -18,7 +18,7 @@ from .config import Config
 from .device_state import DeviceState
 from .faults import Faults
 from .machine import Event, Item, Machine, Record, Stream, Wait
-from .memory import POISON, Buffer, Memory
+from .memory import POISON, Buffer, Memory, Part
 from .operation import Operation
 
 Array = np.ndarray[Any, Any]
@@ -78,11 +78,18 @@ class Native(DeviceState):
                 raise copy(self.lost)
             return self.memory.wrap(host) if self._config.wraps else None
 
+    def part(self, buffer: Buffer, start: int, nbytes: int) -> Part:
+        """A part of a buffer. Raises InvalidArgument for bytes that the buffer has not, and for a wrong alignment."""
+        if not 0 <= start <= start + nbytes <= buffer.nbytes or start % (self._config.part_alignment or 1):
+            raise errors.InvalidArgument(f"{nbytes} bytes from byte {start} on are no part of {buffer}",
+                                         device=self.name)
+        return Part(buffer, start, nbytes)
+
     def free(self, buffer: Buffer) -> None:
         with self.machine.lock:
             if buffer.state == "live":
                 buffer.memory.free(buffer)
-            elif buffer.state == "freed":
+            elif buffer.state in ("freed", "returned"):
                 self._failures_without_stream.append(self.report_mistake("double free", f"{buffer} was freed before"))
 
     def write(self, stream: Hashable, host: Array, buffer: Buffer) -> None:
@@ -242,7 +249,7 @@ class Native(DeviceState):
             if buffer.host is not None:
                 return self.report_mistake("write to the host", f"{what} writes {buffer}, which is memory of the host")
         for buffer, nbytes in needs:
-            if buffer.state == "freed":
+            if buffer.state in ("freed", "returned"):
                 return self.report_mistake("use after free", f"{what} uses {buffer}, which was freed")
             if buffer.state == "lost":
                 return self.report_mistake("use after reset", f"{what} uses {buffer}, which is older than the reset")

@@ -34,6 +34,14 @@ def slice_of(name, source, begin, size):
             Node(name, "Slice", [source, f"{name}/begin", f"{name}/size"], attrs={"T": F, "Index": INT})]
 
 
+def strided(name, source, begin, end, strides, **masks):
+    values = {"begin": begin, "end": end, "strides": strides}
+    flags = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0) | masks
+    return [*(integers(f"{name}/{key}", value) for key, value in values.items()),
+            Node(name, "StridedSlice", [source, *(f"{name}/{key}" for key in values)],
+                 attrs={"T": F, "Index": INT} | flags)]
+
+
 def unpack(name, source, count, axis=0):
     return [Node(name, "Unpack", [source], attrs={"T": F, "num": count, "axis": axis})]
 
@@ -60,6 +68,17 @@ def numbers(*shape):
     (lambda: slice_of("p", "y", [2, 16], [1, 7]), (4, 32), lambda y: [y[2:3, 16:23]], 1),
     (lambda: slice_of("p", "y", [1, 0], [2, 15]), (4, 16), lambda y: [y[1:3, :15]], 0),
     (lambda: slice_of("p", "y", [0, 0], [0, 16]), (4, 16), lambda y: [y[:0]], 1),
+    (lambda: strided("p", "y", [1], [3], [1]), (4, 16), lambda y: [y[1:3]], 1),
+    (lambda: strided("p", "y", [-2], [0], [1], shrink_axis_mask=1), (4, 16), lambda y: [y[-2]], 1),
+    (lambda: strided("p", "y", [2, 0, 16], [3, 0, 32], [1, 1, 1], new_axis_mask=2, shrink_axis_mask=1), (4, 32),
+     lambda y: [y[2][None, 16:32]], 1),
+    (lambda: strided("p", "y", [0, 1], [0, 2], [1, 1], ellipsis_mask=1), (1, 4, 16), lambda y: [y[..., 1:2]], 0),
+    (lambda: strided("p", "y", [0, 0], [0, 16], [1, 1], ellipsis_mask=1, begin_mask=2), (4, 16), lambda y: [y], 1),
+    (lambda: strided("p", "y", [2], [1], [-1]), (4, 16), lambda y: [y[2:1:-1]], 1),
+    (lambda: strided("p", "y", [3], [1], [-1]), (4, 16), lambda y: [y[3:1:-1]], 0),
+    (lambda: strided("p", "y", [0], [4], [2]), (4, 16), lambda y: [y[::2]], 0),
+    (lambda: strided("p", "y", [0, 0], [4, 8], [1, 1]), (4, 16), lambda y: [y[:, :8]], 0),
+    (lambda: strided("p", "y", [3], [3], [1]), (4, 16), lambda y: [y[3:3]], 1),
 ])
 @pytest.mark.parametrize("debug", [{}, {"poison": True}])
 def test_parts_that_are_aligned_and_without_gaps_are_views(make, shape, want, count, debug):
@@ -216,5 +235,5 @@ def register(kernels):
 
 
 def test_calls_without_an_offer_stay_as_they_are():
-    assert show_parts([], [], ()) == []
+    assert show_parts([], [], (), {}) == []
     assert plugin("scratch")

@@ -52,8 +52,8 @@ class Device(Protocol):
         device is used on explicit request, or as the last choice.
     `cost`: Figures of DeviceCost by name, by which placement compares devices. A device without `cost` is placed by
         priority alone.
-    `limits`: Figures of DeviceLimits by name: largest buffer, missing element types, size of copies. Placement and
-        allocation keep to them. `open` may change them.
+    `limits`: Figures of DeviceLimits by name: largest buffer, missing element types, alignment of copies and parts.
+        Placement and allocation keep to them. `open` may change them.
     `queues`: Streams of copies by their direction, `{"copy_in": 1, "copy_out": 2}`, for a device with `wait`. Copies
         of plain runs go there, beside the kernels on stream 0. Without it every copy is on stream 0.
     `kernels_at_once`: The most kernels of the device that run at the same time, or without it any number. Others wait
@@ -137,6 +137,15 @@ class Device(Protocol):
         instance. The runtime frees the buffer like others: work that is enqueued already may still use it.
         """
         return None
+
+    def part(self, buffer: Buffer, start: int, nbytes: int) -> Buffer:
+        """Optional, with the limit `part_alignment`. Since 1.4.
+
+        Return a buffer over `nbytes` bytes of another one, from byte `start` on. The other one may be a part itself.
+        Kernels only read a part. Work that uses a part uses the whole: the order of streams and `free` count it so. A
+        part is never freed. It may outlive its whole, and is not used then.
+        """
+        raise NotImplementedError
 
     def reaches(self, device: Device) -> bool:
         """Optional, with `copy_peer`: True when it copies from the buffers of this device. Both are open. Since 1.3."""

@@ -9,8 +9,9 @@ from ...errors import InvalidArgument
 from ..support.records import NamedTuple
 from ..values.dtypes import DType, named
 from ..values.tensor import TensorMetadata
+from .device import Device, own_method
 
-LARGEST_COPY_ALIGNMENT = 1 << 16  # bytes
+LARGEST_ALIGNMENT = 1 << 16  # bytes
 
 
 class DeviceLimits(NamedTuple):
@@ -20,11 +21,23 @@ class DeviceLimits(NamedTuple):
     `missing_types`: Names of the element types that no buffer of the device may hold. Tensors in host memory may.
     `copy_alignment`: Bytes, a power of two. Every buffer is allocated in a multiple of it. The bytes between the end of
         a tensor and the end of its allocation are the device's own: a copy in may write any content there.
+    `part_alignment`: Bytes, a power of two. A part of a buffer begins at a multiple of it (`Device.part`). None: no
+        part is asked for.
     """
 
     largest_buffer: int | None = None
     missing_types: frozenset[str] = frozenset()
     copy_alignment: int = 1
+    part_alignment: int | None = None
+
+    @classmethod
+    def of_device(cls, device: Device) -> DeviceLimits:
+        """Read the limits of a device. Raises InvalidArgument as `of`, and for parts without the method `part`."""
+        limits = cls.of(device.attributes)
+        if limits.part_alignment is not None and own_method(device, "part") is None:
+            raise InvalidArgument("the limit 'part_alignment' is given, and the device has no method 'part'",
+                                  hint="define part(buffer, start, nbytes), or leave out 'part_alignment'")
+        return limits
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> DeviceLimits:
@@ -37,15 +50,17 @@ class DeviceLimits(NamedTuple):
         for name in figures:
             if name not in cls._fields:
                 raise InvalidArgument(f"the attribute 'limits' has the unknown figure {name!r}", hint=_HINT)
-        largest, alignment = figures.get("largest_buffer"), figures.get("copy_alignment", 1)
+        largest, parts = figures.get("largest_buffer"), figures.get("part_alignment")
         if largest is not None and (type(largest) is not int or largest < 1):
             raise InvalidArgument(f"the limit 'largest_buffer' is {largest!r}, not a number of bytes from 1",
                                   hint=_HINT)
-        is_power = type(alignment) is int and 0 < alignment <= LARGEST_COPY_ALIGNMENT and not alignment & alignment - 1
-        if not is_power:
-            raise InvalidArgument(f"the limit 'copy_alignment' is {alignment!r}, not a power of two up to "
-                                  f"{LARGEST_COPY_ALIGNMENT}", hint=_HINT)
-        return cls(largest, _type_names(figures.get("missing_types", ())), alignment)
+        copies = figures.get("copy_alignment", 1)
+        for name, alignment in (("copy_alignment", copies), ("part_alignment", 1 if parts is None else parts)):
+            is_power = type(alignment) is int and 0 < alignment <= LARGEST_ALIGNMENT and not alignment & alignment - 1
+            if not is_power:
+                raise InvalidArgument(f"the limit '{name}' is {alignment!r}, not a power of two up to "
+                                      f"{LARGEST_ALIGNMENT}", hint=_HINT)
+        return cls(largest, _type_names(figures.get("missing_types", ())), copies, parts)
 
     def refusal_of_types(self, types: Iterable[DType]) -> str | None:
         """Return the reason why a tensor of one of these types cannot be on the device, or None."""

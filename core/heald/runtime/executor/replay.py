@@ -47,7 +47,8 @@ def describe_launches(layout: FrameLayout) -> dict[int, str]:
     return {number: f"one of {sizes[position]} kernels in one launch" if position in sizes else
             f"launched singly: {_why_single(layout, number) or 'no kernel stands beside it'}"
             for position, number in enumerate(layout.lists.flat)
-            if layout.calls[number].kernel is not None and own_method(layout.calls[number].device, "capture")}
+            if layout.calls[number].kernel is not None and not layout.calls[number].is_view
+            and own_method(layout.calls[number].device, "capture")}
 
 
 def _capturing_device(layout: FrameLayout, number: int) -> Device | None:

@@ -301,7 +301,7 @@ class DeviceSet:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
                     record.device.open()
                     try:
-                        record.limits = DeviceLimits.of(record.device.attributes)
+                        record.limits = DeviceLimits.of_device(record.device)
                         DeviceQueues.of(record.device)  # `open` may have changed them
                         probe_once(record.device, self.registries, record.plugin)
                     except BaseException:

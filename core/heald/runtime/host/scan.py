@@ -81,7 +81,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
             raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=device_remedy(claim.plugin))
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
-        record.limits = DeviceLimits.of(record.attributes)
+        record.limits = DeviceLimits.of_device(device)
         DeviceQueues.of(device)
     except HealdError as error:
         record.give_up(error)

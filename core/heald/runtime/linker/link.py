@@ -290,7 +290,7 @@ class Linker:
         constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
-        bound_calls = show_parts(bound_calls, metas, function.results)
+        bound_calls = show_parts(bound_calls, metas, function.results, memory)
         bound_calls = plan_scratch(self._copy_retained_feeds(bound_calls, metas), metas)
         read = {r for bound in bound_calls for r in bound.registers_read}
         consumed = read.union(function.results) & values.keys()
