@@ -68,7 +68,7 @@ def test_json_has_every_row_in_full(command, chain):
     assert table["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
                              "fused": "", "reason": "first in order with a kernel", "choice": "the only kernel",
                              "lost": "", "refused": "", "how": "",
-                             "passes": "", "group": ""}
+                             "passes": "", "group": "", "fusion_refusals": []}
 
 
 def test_the_graph_that_runs_is_counted_with_what_passes_did(command, saved, monkeypatch):
@@ -90,6 +90,28 @@ def test_fusions_are_counted_once_the_step_is_linked(command, saved):
     done = command("explain", model, "--device", "EXAMPLE:0", "--input", "x=3")
     assert done.out.splitlines()[0] == "4 nodes, which run as 1 kernel call:"
     assert "fusion example_device.Sequence does 3 nodes in 1 call\n" in done.out
+
+
+def test_refusals_of_fusions_name_the_pattern_the_node_and_the_reason(command, saved):
+    nodes = [node("n", "Neg", "x"), node("y", "Relu", "n"), node("z", "Neg", "y"), node("w", "Abs", "y")]
+    arguments = "explain", saved(placeholder("x", (3,)), *nodes), "--device", "EXAMPLE:0"
+    (row,) = [row for row in rows(command(*arguments, "--json")).values() if row["fusion_refusals"]]
+    (refusal,) = row["fusion_refusals"]
+    reason = "its value is also read by 'w'"
+    assert row["node"] == "y"
+    assert refusal == {"pattern": "example_device.Sequence", "stopped_at": "y", "reason": reason, "nodes": ["y", "z"]}
+    assert f"fusion example_device.Sequence stopped at 'y': {reason} (nodes y, z)\n" in command(*arguments).out
+
+
+def test_many_refusals_of_a_fusion_are_counted_and_all_shows_them(command, saved):
+    nodes = [part for i in range(6) for part in (
+        node(f"a{i}", "Neg", "x"), node(f"b{i}", "Relu", f"a{i}"), node(f"c{i}", "Neg", f"a{i}"))]
+    arguments = "explain", saved(placeholder("x", (3,)), *nodes), "--device", "EXAMPLE:0"
+    few, all_rows = (command(*arguments, *options).out for options in ((), ("--all",)))
+    assert few.count("stopped at") == 3
+    assert "fusion example_device.Sequence stopped " in few
+    assert "times more; --all shows every one\n" in few
+    assert all_rows.count("stopped at") >= 6
 
 
 def test_open_shapes_are_named_with_what_to_write(command, chain):

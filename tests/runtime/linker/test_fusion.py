@@ -115,6 +115,42 @@ def test_a_node_with_a_control_input_needs_it(config):
     assert ("Elementwise", ("a", "b", "d")) in done
 
 
+def refusals(nodes, config, fetch, *shapes):
+    """The refusals of the link of a graph: (pattern, node, reason)."""
+    session = heald.Session(nodes, config)
+    feeds = [name for name in session.graph.nodes if session.graph[name].op == "Placeholder"]
+    executable = session.prepare(fetch, feeds).executable(shapes)
+    return [(refusal.pattern, refusal.node, refusal.reason) for refusal in executable.fusion_refusals]
+
+
+def test_a_chain_that_is_one_call_has_no_refusal(config):
+    assert refusals(chain(), config, ["f"], (2, 4)) == []
+
+
+@pytest.mark.parametrize(("last", "fetches", "node_name", "reason"), [
+    ([], ["b", "f"], "b", "its value is fetched, or another node waits for it"),
+    ([node("g", "Sub", "d", "f")], ["g"], "d", "its value is also read by 'g'"),
+    ([node("g", "Sub", "d", "x"), node("h", "Sub", "d", "g"), node("i", "Sub", "d", "h"), node("k", "Sub", "f", "i")],
+     ["k"], "d", "its value is also read by 'g', 'h' and more"),
+])
+def test_a_refusal_names_the_node_that_stays_apart_and_why(config, last, fetches, node_name, reason):
+    found = refusals(chain(*last), config, fetches, (2, 4))
+    assert [refusal for refusal in found if refusal[0] == "fuser.Elementwise"] == [
+        ("fuser.Elementwise", node_name, reason)]
+
+
+def test_a_value_of_another_shape_is_a_refusal(config):
+    nodes = graph(placeholder("x", (2, 1)), placeholder("y", (2, 3)), node("b", "Neg", "x"),
+                  node("c", "AddV2", "b", "y"), node("d", "Neg", "c"))
+    assert refusals(nodes, config, ["d"], (2, 1), (2, 3)) == [
+        ("fuser.Elementwise", "b", "its shape [2, 1] is not the shape [2, 3] of 'd'")]
+
+
+def test_a_kernel_that_declines_gives_the_reason_of_a_refusal(config):
+    assert ("fuser.Product", "r", "thirteen rows") in refusals(product(13), config, ["m"], (13, 2))
+    assert not [reason for *_, reason in refusals(product(2), config, ["m"], (2, 2)) if "thirteen" in reason]
+
+
 def test_values_of_another_shape_are_computed_apart(config):
     session = heald.Session(graph(placeholder("x", (2, 1)), placeholder("y", (2, 3)), node("a", "Neg", "x"),
                                   node("b", "Neg", "a"), node("c", "AddV2", "b", "y"), node("d", "Neg", "c")), config)

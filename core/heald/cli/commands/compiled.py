@@ -12,6 +12,7 @@ from ..printing.terminal import say
 
 if TYPE_CHECKING:
     from ...runtime.program.compiled_model import CompiledModel
+    from ...runtime.program.fusion_refusal import FusionRefusal
     from ...runtime.program.groups import GroupOutcome
 
 
@@ -89,8 +90,10 @@ def tell_functions(report: dict[str, Any]) -> None:
          cut=("function", "inputs"))
 
 
-def explanation(args: Namespace, model: CompiledModel) -> tuple[list[dict[str, str]], Sequence[GroupOutcome]]:
-    """Return the rows of `heald explain` for the chosen signature, and the fates of groups that compilers claimed.
+def explanation(args: Namespace, model: CompiledModel) -> tuple[
+        list[dict[str, str]], Sequence[GroupOutcome], Sequence[FusionRefusal]]:
+    """Return the rows of `heald explain` for the chosen signature, the fates of groups that compilers claimed, and the
+    fusions that were not used.
 
     Raises InvalidArgument for a program without entries and for options that need a graph.
     """
@@ -105,4 +108,4 @@ def explanation(args: Namespace, model: CompiledModel) -> tuple[list[dict[str, s
         loaded = loaded_model(model, file_path(args.model), None, args.device, args.signature)
         algorithms = loaded.algorithms()
         rows = [row | {"how": algorithms.get(row["node"], "")} for row in loaded.placement().table()]
-        return rows, loaded.groups()
+        return rows, loaded.groups(), loaded.fusion_refusals()

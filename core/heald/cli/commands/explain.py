@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..printing.progress import ticking
 from ..printing.terminal import say
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...graphs.session.session import Session
     from ...runtime.executor.executable import Executable
     from ...runtime.program.compiled_model import CompiledModel
+    from ...runtime.program.fusion_refusal import FusionRefusal
     from ...runtime.program.groups import GroupOutcome
     from ...runtime.program.host_program import ProgramDef
     from ...runtime.values.tensor import TensorMetadata
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .inputs import InputText
 
 MAX_ROWS = 30  # rows that are shown one by one without --all
+MAX_REFUSALS = 3  # lines of refusals of one fusion, without --all
 COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "choice", "lost", "refused")
 WITHOUT_RIVALS = tuple(column for column in COLUMNS if column not in ("choice", "lost"))
 EPILOG = """\
@@ -40,6 +42,7 @@ class ExplainedStep(NamedTuple):
     `did`: a line for each pass and each fusion that changed something, and for each group of a compiler.
     `groups`: node to the group that a compiler claimed it in, with the reason where the compiler declined.
     `changed_by`: node to the pass that removed it or gave it another op.
+    `refusals`: the fusions that were not used.
     """
 
     note: str
@@ -48,6 +51,7 @@ class ExplainedStep(NamedTuple):
     did: Sequence[str] = ()
     changed_by: Mapping[str, str] = {}
     groups: Mapping[str, str] = {}
+    refusals: Sequence[FusionRefusal] = ()
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -94,14 +98,15 @@ def _draw(args: Namespace) -> int:
                                                  "compare": None, "compare_device": None, "dark": False}))
 
 
-def _of_compiled(args: Namespace, compiled: CompiledModel) -> tuple[list[dict[str, str]], ExplainedStep]:
+def _of_compiled(args: Namespace, compiled: CompiledModel) -> tuple[list[dict[str, Any]], ExplainedStep]:
     """Return the rows of a compiled model's nodes, and the step that runs."""
     from .compiled import explanation
 
-    rows, outcomes = explanation(args, compiled)
+    rows, outcomes, refusals = explanation(args, compiled)
     groups = _groups_by_node(outcomes)
-    return ([row | {"group": groups.get(row["node"], "")} for row in rows],
-            ExplainedStep("", did=[*map(str, outcomes)], groups=groups))
+    refusals_by_node = _refusals_by_node(refusals, {row["node"] for row in rows})
+    return ([row | {"group": groups.get(row["node"], ""), "fusion_refusals": refusals_by_node.get(row["node"], [])}
+             for row in rows], ExplainedStep("", did=[*map(str, outcomes)], groups=groups, refusals=refusals))
 
 
 def _groups_by_node(outcomes: Iterable[GroupOutcome]) -> dict[str, str]:
@@ -109,7 +114,20 @@ def _groups_by_node(outcomes: Iterable[GroupOutcome]) -> dict[str, str]:
             for outcome in outcomes for node in outcome.nodes}
 
 
-def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
+def _refusals_by_node(refusals: Iterable[FusionRefusal], names: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+    """The refusals by the node where each stopped, as `--json` prints them.
+
+    A node that a pass made has no row: the first node of the fusion among `names` has the refusal then.
+    """
+    by_node: dict[str, list[dict[str, Any]]] = {}
+    for refusal in refusals:
+        row = {"pattern": refusal.pattern, "stopped_at": refusal.node, "reason": refusal.reason,
+               "nodes": list(refusal.nodes)}
+        by_node.setdefault(next((node for node in (refusal.node, *refusal.nodes) if node in names), ""), []).append(row)
+    return by_node
+
+
+def _of_graph(args: Namespace) -> tuple[list[dict[str, Any]], ExplainedStep]:
     """Return the rows of a graph's nodes, and the step that runs."""
     from ...graphs.session.session import Session
     from .coverage import dependencies, sinks
@@ -121,7 +139,9 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)
         step = _link(session, outputs, args.input, opened)
+    refusals = _refusals_by_node(step.refusals, session.placement())
     rows = {row["node"]: row | {"how": step.algorithms.get(row["node"], ""),
+                                "fusion_refusals": refusals.get(row["node"], []),
                                 "passes": step.changed_by.get(row["node"], ""),
                                 "group": step.groups.get(row["node"], "")}
             for row in session.placement().table()}
@@ -165,8 +185,9 @@ def _link(
     left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
     outcomes = [outcome for linked in executable.with_callees() for outcome in linked.groups]
+    refusals = [refusal for linked in executable.with_callees() for refusal in linked.fusion_refusals]
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions, *map(str, outcomes)], changed_by,
-                         _groups_by_node(outcomes))
+                         _groups_by_node(outcomes), refusals)
 
 
 def _needed_inputs(session: Session, outputs: Sequence[str], opened: Opened) -> tuple[str, ...]:
@@ -266,7 +287,7 @@ def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]
                    for code, counts in fused.items()]
 
 
-def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
+def _tell(rows: list[dict[str, Any]], step: ExplainedStep, every: bool) -> None:
     from ..printing.table import plural, show
 
     if step.calls:
@@ -277,7 +298,7 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
         counted = Counter((r["assigned"], r["kernel"].partition(".")[0]) for r in rows)
     for (assigned, pack), count in counted.most_common():
         say(f"  {count:6,}  {_placement_text(assigned, pack)}")
-    for line in (*step.did, *([step.note] if step.note else [])):
+    for line in (*step.did, *_refusal_lines(step.refusals, every), *([step.note] if step.note else [])):
         say(line)
     say()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
@@ -291,6 +312,21 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
     show([{"nodes": count, **dict(zip(columns, group, strict=True))} for group, count in groups.most_common()],
          ("nodes", *columns), wrap=("reason", "choice", "lost", "refused"))
     say("\n--all shows every node")
+
+
+def _refusal_lines(refusals: Sequence[FusionRefusal], every: bool) -> list[str]:
+    """A line for each fusion that was not used; without --all for the first ones of each pattern."""
+    if every:
+        return [str(refusal) for refusal in refusals]
+    by_pattern: dict[str, list[FusionRefusal]] = {}
+    for refusal in refusals:
+        by_pattern.setdefault(refusal.pattern, []).append(refusal)
+    lines = []
+    for pattern, of_pattern in by_pattern.items():
+        lines += [str(refusal) for refusal in of_pattern[:MAX_REFUSALS]]
+        left = len(of_pattern) - MAX_REFUSALS
+        lines += [f"fusion {pattern} stopped {left} times more; --all shows every one"] if left > 0 else []
+    return lines
 
 
 def _brief(row: dict[str, str]) -> str:

@@ -66,6 +66,7 @@ from .step import Step
 
 if TYPE_CHECKING:
     from ..host.host import Host
+    from ..program.fusion_refusal import FusionRefusal
     from ..program.groups import GroupOutcome
     from .dataflow import Dataflow
     from .repeated_call import RepeatedCall
@@ -80,6 +81,7 @@ class Executable:
     `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
     `callees`: the functions that are linked for its calls.
     `groups`: the fates of the groups that compilers claimed.
+    `fusion_refusals`: the kernels of several nodes that its link did not use, with the reasons.
     `may_give_dead`: True when a call of it, or of a callee, may give a dead value although its arguments are alive.
     `checks_arguments`: True when kernels may call it with any arguments: each call compares them with their metadata.
     `layout`: the properties of its frames, which `make_frame` makes.
@@ -91,9 +93,11 @@ class Executable:
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: Host,
         declined: Mapping[str, Sequence[tuple[str, str]]], callees: Sequence[Executable] = (),
         *, checks_arguments: bool = False, groups: Sequence[GroupOutcome] = (),
+        fusion_refusals: Sequence[FusionRefusal] = (),
     ) -> None:
         self.function = function
         self.groups = groups
+        self.fusion_refusals = fusion_refusals
         self.metas = tuple(metas)
         self.declined = declined
         self._host = host

@@ -10,18 +10,23 @@ from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
 from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
+from ..program.fusion_refusal import FusionRefusal
 from ..program.host_program import HOST, RUNTIME_CODES, Call, ProgramFunction
 from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
 from .fusion import FusionGroup, find_fusion_groups, fused_call, fused_ops
+from .fusion_refusals import find_refusals
 from .link_context import LinkContext
 from .patterns import find_patterns
 from .stored_constants import stored_constants_of
 
 
 class FusedBinding:
-    """`known`: the facts about the function's registers."""
+    """`infos`: the facts about the function's registers.
+
+    `refusals`: the fusions and patterns that were not used, complete once all `calls` are made.
+    """
 
     def __init__(
         self, function: ProgramFunction, infos: Sequence[ValueInfo], candidates: Candidates, host: Host,
@@ -34,6 +39,7 @@ class FusedBinding:
         self._candidates = candidates
         self._host = host
         self._context = context
+        self.refusals: list[FusionRefusal] = []
 
     def calls(self, calls: list[Call]) -> Iterator[Call | KernelCall]:
         """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
@@ -43,7 +49,10 @@ class FusedBinding:
         """
         calls, done = self._recognise(calls)
         fusible = any(self._fusions(call) for call in calls)
-        fusion_groups = find_fusion_groups(calls, self._metas, self._kept, self._fusions_for) if fusible else {}
+        fusion_groups: dict[int, FusionGroup] = {}
+        if fusible:
+            fusion_groups, home = find_fusion_groups(calls, self._metas, self._kept, self._fusions_for)
+            self.refusals += find_refusals(calls, self._metas, self._kept, self._fusions_for, home)
         inner = {id(call) for group in fusion_groups.values() for call in group.calls_with_lead}
         for call in reversed(calls):
             if id(call) not in inner:
@@ -57,41 +66,56 @@ class FusedBinding:
             return calls, {}
         done: dict[int, KernelCall] = {}
         replacements: dict[int, Call | None] = {}  # id of a call -> its replacement
-        for pattern, members in find_patterns(calls, self._infos, self._kept, self._patterns_for):
+        for pattern, members in find_patterns(calls, self._infos, self._kept, self._patterns_for,
+                                              self.refusals.append):
             bound = self._bind_at_once(pattern, members)
-            if bound is not None:
+            if isinstance(bound, FusionRefusal):
+                self.refusals.append(bound)
+            else:
                 replacements |= {id(member): None for member in members} | {id(members[-1]): bound.call}
                 done[id(bound.call)] = bound
         return [left for call in calls if (left := replacements.get(id(call), call)) is not None], done
 
     def _fuse_group(self, group: FusionGroup) -> Iterator[Call | KernelCall]:
         """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
+        refusals: list[FusionRefusal] = []
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls)
-            if bound is not None:
+            if isinstance(bound, FusionRefusal):
+                refusals.append(bound)
+            else:
+                self._note_refusals(refusals, len(calls))
                 position = group.calls_with_lead.index(calls[-1])
                 yield from group.calls_with_lead[:position:-1]
                 yield bound
                 yield from (member for member in group.calls_with_lead[position::-1] if member not in calls)
                 return
+        self._note_refusals(refusals, 1)
         yield from reversed(group.calls_with_lead)
 
-    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> KernelCall | None:
-        """Return one bound call for all of these, or None when the kernel declines."""
+    def _note_refusals(self, refusals: Sequence[FusionRefusal], fused_count: int) -> None:
+        """Keep the refusals of more calls than were fused. Of those with one reason only the first has most calls."""
+        larger = (refusal for refusal in refusals if len(refusal.nodes) > fused_count)
+        self.refusals += {(refusal.pattern, refusal.reason): refusal for refusal in reversed([*larger])}.values()
+
+    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> KernelCall | FusionRefusal:
+        """Return one bound call for all of these, or the refusal of the kernel or of the device's limits."""
         args, ops = fused_ops(calls, self._metas)
         call = fused_call(what.kernel, calls, args)
         device, name = self._candidates.devices[call.stream], self._candidates.names[call.stream]
         inputs, outputs = tuple(self._infos[r] for r in args), (self._metas[call.results[0]],)
         is_on_device = not device.attributes.get("host_visible")
-        if is_on_device and DeviceLimits.of(device.attributes).refusal((*(info.meta for info in inputs), *outputs)):
-            return None
+        metas = (*(info.meta for info in inputs), *outputs)
+        over_limit = DeviceLimits.of(device.attributes).refusal(metas) if is_on_device else None
+        if over_limit:
+            return _refusal(call, over_limit)
         stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), inputs)
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
                     self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
                     own=partial(self._context.own, device))
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined) or bound is None:
-            return None
+            return _refusal(call, "it gives no reason" if bound is None else bound.reason)
         memory = HOST if self._candidates.works_on_host(call) else call.stream
         return KernelCall(call, device, memory, what.kernel, bound)
 
@@ -130,3 +154,8 @@ class FusedBinding:
         kernel = binder.candidates[0]
         return not (kernel.host or kernel.host_outputs or kernel.retains or kernel.returns or kernel.step
                     or binder.op.stateful)
+
+
+def _refusal(call: Call, reason: str) -> FusionRefusal:
+    """The refusal of a fused call, which stops at its last node."""
+    return FusionRefusal(call.code, call.node, reason, call.fused)

@@ -84,8 +84,9 @@ class FusionGroup:
 
 def find_fusion_groups(
     calls: Sequence[Call], metas: Sequence[TensorMetadata], read_outside: Collection[int], fusions: Fusions
-) -> dict[int, FusionGroup]:
-    """Return the groups of two calls and more, by the id of each group's last call.
+) -> tuple[dict[int, FusionGroup], dict[int, FusionGroup]]:
+    """Return the groups of two calls and more by the id of each group's last call, and the group of each call by its
+    id, single calls included.
 
     `fusions`: returns the fusions of a call's pack, none when the call cannot be fused.
     `read_outside`: registers with consumers outside the function.
@@ -126,7 +127,7 @@ def find_fusion_groups(
             using = [id(user) for register in lead.results for user in users.get(register, ())]
             if using == [id(group.head)] and any(lead.op in f.leads for f in fusions(lead) if f in group.fusions):
                 group.lead = lead
-    return {id(group.calls[-1]): group for group in formed}
+    return {id(group.calls[-1]): group for group in formed}, home
 
 
 def _group_of_consumers(

@@ -302,7 +302,8 @@ class Linker:
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
-                          self._executables, checks_arguments=checks_arguments, groups=outcomes)
+                          self._executables, checks_arguments=checks_arguments, groups=outcomes,
+                          fusion_refusals=fused.refusals)
 
     def _bind_groups(self, needed: list[Call]) -> BoundGroups:
         """Ask compilers for the kernels of the function's groups."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from ...errors import PluginError
 from ..contract.kernel import FusedOp, PatternDef
+from ..program.fusion_refusal import FusionRefusal
 from ..program.host_program import Call
 from ..values.tensor import ValueInfo
 
@@ -13,12 +14,14 @@ Patterns = Callable[[Call], Sequence[PatternDef]]
 
 
 def find_patterns(
-    calls: Sequence[Call], infos: Sequence[ValueInfo], read_outside: Collection[int], patterns: Patterns
+    calls: Sequence[Call], infos: Sequence[ValueInfo], read_outside: Collection[int], patterns: Patterns,
+    note_refusal: Callable[[FusionRefusal], None],
 ) -> Iterator[tuple[PatternDef, list[Call]]]:
     """Yield each pattern and the calls that it covers, in order; patterns come from the last call to the first.
 
     `patterns`: returns the patterns of a call's pack, none when the call must stay alone.
-    `kept`: registers with consumers outside the function.
+    `read_outside`: registers with consumers outside the function.
+    `note_refusal`: called for each match with an inner value that is needed elsewhere.
 
     No two patterns share a call.
     """
@@ -31,7 +34,14 @@ def find_patterns(
         for pattern in patterns(last) if last.results[0] in of_pack else ():
             numbers = _match_pattern(pattern, last, of_pack, infos) if last.op in pattern.ends else []
             members = [producer[number] for number in sorted(numbers, key=position.__getitem__)]
-            if len(members) > 1 and members[-1] is last and _is_closed(members, users, leaving):
+            if len(members) < 2 or members[-1] is not last:
+                continue
+            open_member = _open_member(members, users, leaving)
+            if open_member is not None:
+                name = f"{pattern.kernel.pack}.{pattern.kernel.op}"
+                note_refusal(FusionRefusal(name, open_member.node, "its value is also needed outside the pattern",
+                                           tuple(member.node for member in members)))
+            else:
                 yield pattern, members
                 for register in (register for member in members for register in member.results):
                     of_pack.pop(register)
@@ -71,10 +81,14 @@ def _match_pattern(
                           hint='[passes] disable = ["fusion"] runs the graph without patterns') from error
 
 
-def _is_closed(members: Sequence[Call], users: Mapping[int, Sequence[int]], leaving: Set[int]) -> bool:
-    """True when inner results have no consumers outside the group, and the last call only one consumed result, its
-    first."""
+def _open_member(members: Sequence[Call], users: Mapping[int, Sequence[int]], leaving: Set[int]) -> Call | None:
+    """Return the first call with an inner result that has a consumer outside the group, or None.
+
+    Of the last call all results but its first are inner, and may have no consumer at all.
+    """
     inside = {id(member) for member in members}
-    inner = [register for member in members[:-1] for register in member.results]
-    needed = any(users[register] or register in leaving for register in members[-1].results[1:])
-    return not needed and leaving.isdisjoint(inner) and all(inside.issuperset(users[register]) for register in inner)
+    for member in members[:-1]:
+        if any(register in leaving or not inside.issuperset(users[register]) for register in member.results):
+            return member
+    *_, last = members
+    return last if any(users[register] or register in leaving for register in last.results[1:]) else None

@@ -34,6 +34,7 @@ from .runtime import Runtime, runtime
 
 if TYPE_CHECKING:
     from ..contract.placement import Placement
+    from ..program.fusion_refusal import FusionRefusal
     from ..program.groups import GroupOutcome
 
 FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
@@ -246,6 +247,11 @@ class LoadedCompiledModel(CompiledSignature):
         """The fates of the groups that compilers claimed of the same function and its callees. Raises as `placement`.
         """
         return tuple(outcome for linked in self._linked_function().with_callees() for outcome in linked.groups)
+
+    def fusion_refusals(self) -> tuple[FusionRefusal, ...]:
+        """The fusions that the links of the same functions did not use. Raises as `placement`."""
+        return tuple(refusal for linked in self._linked_function().with_callees()
+                     for refusal in linked.fusion_refusals)
 
     def _linked_function(self) -> Executable:
         metas = self._state.program.functions[self._entries[0].function].arg_metas
