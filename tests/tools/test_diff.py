@@ -67,6 +67,68 @@ def test_an_input_that_cannot_be_guessed_must_be_given(command, saved):
     assert "input 'x' is float32<unknown rank>: give it" in done.err
 
 
+FUSING_WRONGLY = """
+import numpy as np
+from heald.api import hookimpl
+
+HEALD_API = (1, 0)
+COMPUTE = {"Neg": np.negative, "Abs": np.abs, "Square": np.square}
+
+@hookimpl
+def heald_kernels(registry):
+    registry.kernels("CPU", register, priority=9)
+
+def register(kernels):
+    for op, compute in COMPUTE.items():
+        kernels.kernel(op)(lambda b, compute=compute: lambda x, out: np.copyto(out, compute(x)))
+
+    @kernels.fusion("Chain", ops=[*COMPUTE])
+    def chain(b):
+        def run(x, out):
+            for op in b.fused:
+                x = COMPUTE[op.op](x)
+            out[...] = x + ("Square" in [op.op for op in b.fused])  # the mistake
+        return run
+"""
+
+
+@pytest.fixture
+def fused_model(saved, tmp_path):
+    """Two groups, of which the second one is computed wrongly by the plugin, and a product behind them."""
+    (tmp_path / "fusing_wrongly.py").write_text(FUSING_WRONGLY)
+    plain = {"transpose_a": False, "transpose_b": False}
+    return saved(placeholder("x", (None, 3)), const("w", np.eye(3) * 2), node("a", "Neg", "x"), node("b", "Abs", "a"),
+                 node("m", "MatMul", "b", "w", **plain), node("c", "Neg", "m"), node("d", "Square", "c"),
+                 node("e", "Neg", "d"), node("p", "MatMul", "e", "w", **plain))
+
+
+def test_the_first_group_of_fused_nodes_that_differs_is_named_with_its_nodes(command, fused_model):
+    arguments = "diff", fused_model, "--device", "CPU:0", "--input", "x=[[1, 2, 3]]", "--plugin", "fusing_wrongly.py"
+    done = command(*arguments)
+    assert done.status == 1
+    assert "7 tensors compared" in done.out
+    assert "1 beyond 0.001: CPU:0 and CPU:0 part at e:0 (Neg), the end of fusing_wrongly.Chain of c, d, e: " in done.out
+    (row,) = [row for row in json.loads(command(*arguments, "--json").out) if row["beyond"]]
+    assert (row["tensor"], row["kernel"], row["fused"]) == ("e:0", "fusing_wrongly.Chain", ["c", "d", "e"])
+
+
+@pytest.mark.parametrize("options", [(), ("--fetch", "e"), ("--fetch", "b")])
+def test_groups_of_fused_nodes_that_agree_are_no_difference(command, fused_model, options, tmp_path):
+    file = f"fusing_rightly{''.join(options[1:])}.py"  # a module of a name is loaded once
+    (tmp_path / file).write_text(FUSING_WRONGLY.replace('+ ("Square"', '+ 0 * ("Square"'))
+    done = command("diff", fused_model, "--device", "CPU:0", "--plugin", file, *options)
+    assert (done.status, done.err) == (0, "")
+    assert "none further apart" in done.out
+
+
+def test_a_recording_with_all_tensors_shows_a_group_of_fused_nodes(command, process, fused_model):
+    feeds = "--input", "x=[[1, 2, 3]]"
+    assert process("diff", fused_model, "--record", "all.npz", "--all", *feeds).status == 0
+    done = process("diff", fused_model, "--expect", "all.npz", "--plugin", "fusing_wrongly.py")
+    assert done.status == 1
+    assert "part at e:0 (Neg), the end of fusing_wrongly.Chain of c, d, e: " in done.out
+
+
 NAN, INF = float("nan"), float("inf")
 
 

@@ -25,6 +25,7 @@ class Difference:
 
     `assigned` is the device of its node. `largest` is the largest absolute difference of two elements, None for
     strings. `relative` is `largest` over the reference's standard deviation, or over 1 for a deviation of 0.
+    `fused` has the nodes of a kernel of several nodes, which ends with the tensor.
     """
 
     tensor: str
@@ -36,6 +37,7 @@ class Difference:
     largest: float | None
     relative: float
     is_beyond: bool
+    fused: tuple[str, ...] = ()
 
 
 def differences(

@@ -39,8 +39,9 @@ an .npz. --expect compares with such a file; a key without such a part is the in
 name. --against tensorflow records and compares at once. TensorFlow runs in a process of the interpreter --tensorflow.
 
 On two devices, inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not
-known are 1. Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else
-1."""
+known are 1. Requests for devices in the graph are dropped. Kernels of several nodes are compared, too: a group that
+differs, though its nodes agree one by one, is named with all of them. Exit status: 0 when nothing is beyond the
+tolerance, else 1."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -121,6 +122,7 @@ def _devices(args: Namespace) -> int:
     from heald.graphs.session import find_inputs, find_outputs
 
     from .compare import TOLERANCE, differences
+    from .fused_diff import fused_differences, in_order
 
     args.reference = args.reference or REFERENCE
     opened = open_graph(args)
@@ -133,6 +135,10 @@ def _devices(args: Namespace) -> int:
         differences_of_tensors = list(differences(
             graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
             initial_state=opened.initial_state))
+        wrong = {difference.tensor for difference in differences_of_tensors if difference.is_beyond}
+        of_groups = fused_differences(graph, feeds, args.device, args.reference, fetches, wrong, tolerance=tolerance,
+                                      initial_state=opened.initial_state)
+    differences_of_tensors = in_order(differences_of_tensors, of_groups)
     return _report(args, differences_of_tensors, args.device, args.reference)
 
 
@@ -170,7 +176,7 @@ def _row(difference: Difference) -> dict[str, Any]:
     largest = None if difference.largest is None else f"{difference.largest:.3g}"
     return {"tensor": difference.tensor, "op": difference.op, "assigned": difference.assigned,
             "kernel": difference.kernel, "type": f"{difference.dtype}[{shape}]", "largest": largest,
-            "relative": f"{difference.relative:.3g}"}
+            "relative": f"{difference.relative:.3g}", "fused": list(difference.fused)}
 
 
 def _tell(args: Namespace, differences: Sequence[Difference], tolerance: float, sides: tuple[str, str]) -> None:
@@ -181,13 +187,22 @@ def _tell(args: Namespace, differences: Sequence[Difference], tolerance: float, 
     if shown:
         show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
         say()
-    elsewhere = 0 if args.device is None else sum(d.assigned != args.device for d in differences)
+    tensors = [difference for difference in differences if not difference.fused]
+    elsewhere = 0 if args.device is None else sum(d.assigned != args.device for d in tensors)
     on = f", {elsewhere} of them not computed on {args.device} (heald explain tells why)" if elsewhere else ""
-    say(f"{plural(len(differences), 'tensor')} compared{on}")
+    say(f"{plural(len(tensors), 'tensor')} compared{on}")
     if not beyond:
         say(f"none further apart than {tolerance:g} of the standard deviation; "
             f"at most {max((d.relative for d in differences), default=0.0):.3g}")
         return
     more = f", {len(beyond) - MAX_TENSORS} more with --all" if len(beyond) > MAX_TENSORS and not args.all else ""
     say(f"{len(beyond)} beyond {tolerance:g}{more}: {sides[0]} and {sides[1]} part at "
-        f"{beyond[0].tensor} ({beyond[0].op})")
+        f"{beyond[0].tensor} ({beyond[0].op}){_group_text(beyond[0])}")
+
+
+def _group_text(difference: Difference) -> str:
+    """The nodes of a kernel of several nodes; empty for a single node."""
+    if not difference.fused:
+        return ""
+    return (f", the end of {difference.kernel} of {', '.join(difference.fused)}: these nodes agree one by one, so the "
+            "kernel that does them at once is wrong")

@@ -17,6 +17,7 @@ from heald.errors import HealdError, InvalidArgument
 
 from . import outputs as output_files
 from .compare import TOLERANCE, Difference, comparable_tensors, compare
+from .fused_diff import compare_fused, in_order
 from .made_up_inputs import candidate_feeds, run_first
 from .recording import Recording, comparable, read_recording, recorded_arrays
 from .step import load_model, outputs_of, with_graph
@@ -73,7 +74,14 @@ def _compare(args: Namespace, model: Model, file: str) -> list[Difference]:
     with ticking(f"running {args.model}"):
         results = model.session.run([*expected], {model.fed[name]: value for name, value in feeds.items()})
     values = dict(zip(expected, results, strict=True))
-    return [*_differences(model, values, expected, tolerance)]
+    tensors = [*_differences(model, values, expected, tolerance)]
+    wrong = {difference.tensor for difference in tensors if difference.is_beyond}
+    with ticking(f"running {args.model}"):
+        groups = compare_fused(
+            open_model(args).session, {model.fed[name]: value for name, value in feeds.items()},  # anew: as in `record`
+            [*model.fetched.values()], lambda names: [comparable(expected[name]) for name in names], wrong, tolerance,
+            known=expected)
+        return in_order(tensors, [*groups])
 
 
 def _differences(
