@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from heald.runtime.host import check_limit
 from heald.runtime.support.install import install_hint
 
 BROKEN = """
@@ -164,6 +165,60 @@ def test_a_device_that_fails_to_wait_behind_any_work_fails_its_check(command, pl
     (row,) = json.loads(done.out)
     assert (done.status, row["check"]) == (1, "FAIL"), work
     assert f"wait {wait} failed" in row["reason"]
+
+
+HANGS = """
+from threading import Event
+from heald.api import hookimpl
+from heald_example_device.device import Example
+
+HEALD_API = (1, 0)
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="HANGS", scan=lambda config: [Hangs(0, 1 << 20), Waits(1, 1 << 20)],
+                    kernels="heald_example_device.kernels:register_kernels")
+
+class Waits(Example):
+    type = "HANGS"
+
+class Hangs(Waits):
+    def open(self):
+        super().open()
+        if "WORK" == "open":
+            Event().wait()
+
+    def copy_in(self, host, buffer, stream):
+        super().copy_in(host, buffer, stream)
+        if "WORK" == "copy_in":
+            Event().wait()
+
+    def synchronize(self, event):
+        queue = self.native._streams[event.stream]
+        if len(queue) > 1 and "WORK" in queue[-2].__qualname__:
+            Event().wait()
+        super().synchronize(event)
+
+    def close(self):
+        Event().wait()
+"""
+
+
+@pytest.mark.parametrize(("hanging", "work"), [
+    ("write", "a copy in"), ("copy_in", "a copy in"), ("elementwise", "a kernel"), ("read", "a copy out"),
+    ("open", "its opening")])
+def test_a_check_of_a_device_without_an_answer_names_its_work_and_the_others_are_checked(
+    command, plugin, own_runtime, monkeypatch, hanging, work
+):
+    monkeypatch.setattr(check_limit, "CHECK_SECONDS", 1.5)
+    name = f"hangs_{hanging}_test"
+    text = HANGS.replace("WORK", hanging)
+    done = command("devices", "HANGS:0", "HANGS:1", "--check", "--json", "--plugin", plugin(name, text))
+    assert done.status == 1
+    row, other = by_name(done)["HANGS:0"], by_name(done)["HANGS:1"]
+    assert (row["check"], row["status"], other["check"]) == ("FAIL", "unavailable", "PASS")
+    assert row["reason"] == f"no answer of device HANGS:0 (plugin {name}) within 1.5 s: it waited behind {work}"
+    assert row["ms"] < 20_000
 
 
 BINDS_WRONGLY = """

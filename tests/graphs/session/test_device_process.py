@@ -93,5 +93,6 @@ def test_a_scan_that_does_not_answer_is_an_unavailable_device(plugin, monkeypatc
     (tmp_path / "apart_plugin_test.py").write_text(PLUGIN.replace("scans.append", "import time; time.sleep(60)#"))
     heald.register(plugin.path)
     record = device_records()["APART:*"]
-    assert (record.status, record.reason) == ("unavailable", "no answer within 2 s")
+    assert (record.status, record.reason) == (
+        "unavailable", "no answer of the process that scans APART:* (plugin apart_plugin_test) within 2 s")
     assert record.remedy == "look at its driver, or set [plugins] block = ['apart_plugin_test']"

@@ -137,10 +137,11 @@ def _device(record: DeviceRecord) -> dict[str, Any]:
 def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
     """Open a device, which runs a copy and a kernel on it, and check its waits."""
     from ...errors import HealdError, PluginError
+    from ...runtime.host.check_limit import NoAnswer, limited_check
     from ...runtime.host.device_check import check_device
 
     start = perf_counter()
-    with ticking(f"checking {record.name}"):
+    with ticking(f"checking {record.name}"), limited_check():
         try:
             device = host.open(record.name)
             passed = True
@@ -148,6 +149,7 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
                 check_device(device, host.registries, record.name, record.plugin)
             except HealdError as error:
                 record.give_up(error)
+                record.is_open = record.is_open and not isinstance(error, NoAnswer)  # its `close` would hang, too
                 passed = False
             without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded_kernels())
         except PluginError:  # of a plugin that the command line or config names, which may be another than the device's

@@ -10,7 +10,8 @@ wait for no lock.
 `device_record`, `scan`: One scanned device; the checks of a plugin's scan. `device_fault` finds the owner of a fault.
 `forked_devices`: The refusal of a parent's devices in a forked child.
 `registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
-`probe`: The test that a device passes before it is offered. `device_check`: The waits of a device, by kind of work.
+`probe`: The test that a device passes before it is offered. `device_check`: The waits of a device, by kind of work,
+which `check_limit` bounds.
 `device_memory`: Buffers of devices: allocation, upload of constants, deferred release.
 `stream_waiter`: The thread that waits for a device's events and makes values available.
 `host_memory`: The budget of large arrays in host memory. `allocators/` provides the memory.

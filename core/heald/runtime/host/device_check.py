@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import STREAM, Device
 from ..support.remedy import device_remedy
+from .check_limit import COPY_IN, COPY_OUT, KERNEL, NoAnswer, note_work, run_limited
 from .device_fault import device_fault
 from .probe import run_probe_kernel
 from .registries import Registries
@@ -35,21 +37,29 @@ def check_device(device: Device, registries: Registries, name: str, plugin: str)
     """Check the waits of an open device behind each kind of work.
 
     Raises PluginError for a wait that ends too early, and the typed error of a wait that raises. The texts name the
-    work. A device on host memory has no such waits.
+    work. A device on host memory has no such waits. Raises NoAnswer for a wait without an end, within `limited_check`.
     """
     if device.attributes.get("host_visible"):
         return
     for work, check in WAIT_CHECKS.items():
-        waits = Waits(device, registries)
+        note_work(work)
         try:
-            is_right = check(waits)
+            is_right = run_limited(name, plugin, partial(_run_check, check, device, registries))
+        except NoAnswer:
+            raise
         except Exception as error:  # noqa: BLE001 - a plugin's own exception becomes a typed error
             raise behind(work, device_fault(error, device, name, plugin))  # noqa: B904 - the cause is set there
-        finally:
-            waits.free()
         if not is_right:
             raise PluginError(f"synchronize of device {name} (plugin {plugin}) returned before {work} had ended",
                               device=name, plugin=plugin, hint=device_remedy(plugin))
+
+
+def _run_check(check: Callable[[Waits], bool], device: Device, registries: Registries) -> bool:
+    waits = Waits(device, registries)
+    try:
+        return check(waits)
+    finally:
+        waits.free()
 
 
 def behind(work: str, error: HealdError) -> HealdError:
@@ -125,7 +135,7 @@ def is_complete_behind_kernel(waits: Waits) -> bool:
 
 
 WAIT_CHECKS: Mapping[str, Callable[[Waits], bool]] = MappingProxyType({
-    "a copy out": is_complete_behind_copy_out,  # the first: both others read what a copy out brings
-    "a copy in": is_complete_behind_copy_in,
-    "a kernel": is_complete_behind_kernel,
+    COPY_OUT: is_complete_behind_copy_out,  # the first: both others read what a copy out brings
+    COPY_IN: is_complete_behind_copy_in,
+    KERNEL: is_complete_behind_kernel,
 })

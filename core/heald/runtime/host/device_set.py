@@ -30,6 +30,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ from ..contract.device_cost import DeviceCost
 from ..contract.device_limits import NO_LIMITS, DeviceLimits
 from ..contract.device_queues import DeviceQueues
 from ..support.fork_safety import inherited
+from .check_limit import run_limited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
 from .device_record import DeviceRecord
@@ -292,21 +294,12 @@ class DeviceSet:
         with self._lock:
             if record.status == "found":
                 assert record.device is not None
-                from .probe import probe_once
-
                 # Outside the try: failed kernels of named plugins, and warnings that are errors, are for the user.
                 failed = self.registries.kernels.failure(record.type, record.plugin)
                 try:
                     if failed is not None:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
-                    record.device.open()
-                    try:
-                        record.limits = DeviceLimits.of_device(record.device)
-                        DeviceQueues.of(record.device)  # `open` may have changed them
-                        probe_once(record.device, self.registries, record.plugin)
-                    except BaseException:
-                        record.device.close()
-                        raise
+                    run_limited(record.name, record.plugin, partial(self._open_and_probe, record, record.device))
                     record.attributes = dict(record.device.attributes)  # `open` may know more than the scan
                     record.status, record.is_open = "ok", True
                 except Exception as error:  # a plugin's fault becomes a record
@@ -314,4 +307,16 @@ class DeviceSet:
                         raise  # failed kernels of a named plugin, which the probe met first
                     record.give_up(device_fault(error, record.device, record.name, record.plugin))
             return record.status == "ok"
+
+    def _open_and_probe(self, record: DeviceRecord, device: Device) -> None:
+        from .probe import probe_once
+
+        device.open()
+        try:
+            record.limits = DeviceLimits.of_device(device)
+            DeviceQueues.of(device)  # `open` may have changed them
+            probe_once(device, self.registries, record.plugin)
+        except BaseException:
+            device.close()
+            raise
 

@@ -14,6 +14,7 @@ from ..support.disk_cache import DiskCache
 from ..support.remedy import device_remedy
 from ..values.dtypes import float32
 from ..values.tensor import info
+from .check_limit import COPY_IN, COPY_OUT, KERNEL, note_work, wait_in_check
 from .registries import Registries
 
 PROBE_SHAPE = (16,)
@@ -38,8 +39,13 @@ def probe(device: Device, registries: Registries, plugin: str) -> None:
         result = np.zeros_like(x)
         added = run_probe_kernel(device, registries, (x, x), result)
     else:
+        note_work(COPY_IN)
         inputs, output = [_buffer(device, x) for _ in range(2)], _buffer(device, np.zeros_like(x))
+        wait_in_check(device)
+        note_work(KERNEL)
         added = run_probe_kernel(device, registries, inputs, output)
+        wait_in_check(device)
+        note_work(COPY_OUT)
         result = np.full_like(x, np.nan)
         device.copy_out(output, result, STREAM)
         device.synchronize(device.record(STREAM))

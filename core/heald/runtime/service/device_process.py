@@ -19,6 +19,7 @@ from ..contract.device_cost import DeviceCost
 from ..host.device_record import DeviceRecord
 
 LARGEST_WAIT = 60  # seconds that a process has to answer
+LARGEST_WAIT_OF_CHECK = 240  # seconds with a check, which bounds its own steps and tells of them
 
 
 def can_start_python() -> bool:
@@ -35,11 +36,13 @@ def list_apart(device: Mapping[str, Any], plugins: Iterable[str], *, check: bool
     command = [sys.executable, "-P", "-m", "heald", "devices", device["name"], "--json"]
     command += [word for plugin in plugins for word in ("--plugin", plugin)]
     start = perf_counter()
+    wait = LARGEST_WAIT_OF_CHECK if check else LARGEST_WAIT
     try:
         done = subprocess.run([*command, *(["--check"] if check else [])], capture_output=True, encoding="utf-8",  # noqa: S603
-                              env=_environment(), timeout=LARGEST_WAIT, check=False)
+                              env=_environment(), timeout=wait, check=False)
     except subprocess.TimeoutExpired:
-        reason = f"no answer within {LARGEST_WAIT} s"
+        reason = (f"no answer of the process that {'checks' if check else 'scans'} {device['name']} "
+                  f"(plugin {device['plugin']}) within {wait} s")
     else:
         if done.returncode >= 0 and done.stdout.startswith("["):
             rows: list[dict[str, Any]] = json.loads(done.stdout)
