@@ -15,7 +15,7 @@ from .verdict import NotApplicable
 
 OP = "HealdConformance>Fail"
 MESSAGE = "this kernel always fails"
-_with_it: set[tuple[str, object]] = set()  # device types and runtimes in which the failing kernel is registered
+_registered: set[tuple[str, object, str]] = set()  # device types, runtimes and ops whose kernel is registered
 
 
 class Fault(Exception):
@@ -24,11 +24,20 @@ class Fault(Exception):
 
 def failing_node(on: Subject, name: str, source: str) -> Node:
     """A node on the device whose kernel raises Fault when it is launched."""
-    runtime = on.here.runtime
-    if (on.type, runtime) not in _with_it:
-        (heald.register if runtime is None else runtime.plugins.register)(_plugin(on.type))
-        _with_it.add((on.type, runtime))
+
+    def run(*_buffers: Any) -> None:
+        raise Fault(MESSAGE)
+
+    register_op(on, OP, lambda _: run)
     return Node(name, OP, [source], attrs={"T": dtypes.float32}, device=on.name)
+
+
+def register_op(on: Subject, op: str, bind: Callable[[Bind], Callable[..., None]]) -> None:
+    """Register an op of one input and one output with this kernel for the device's type, once for each runtime."""
+    runtime = on.here.runtime
+    if (on.type, runtime, op) not in _registered:
+        (heald.register if runtime is None else runtime.plugins.register)(_plugin(on.type, op, bind))
+        _registered.add((on.type, runtime, op))
 
 
 @contextmanager
@@ -64,22 +73,16 @@ def raising(*_arguments: Any) -> Any:
     raise Fault("the device is made to fail")
 
 
-def _plugin(device_type: str) -> ModuleType:
-    """A plugin with the failing op, and the op's kernel for this device type."""
-    module = ModuleType(f"heald_conformance_fault_{device_type.lower()}")
-
-    def run(*_buffers: Any) -> None:
-        raise Fault(MESSAGE)
-
-    def bind(_: Bind) -> Callable[..., None]:
-        return run
+def _plugin(device_type: str, op: str, bind: Callable[[Bind], Callable[..., None]]) -> ModuleType:
+    """A plugin with a failing op, and the op's kernel for this device type."""
+    module = ModuleType(f"heald_conformance_{op.partition('>')[2].lower()}_{device_type.lower()}")
 
     def register(kernels: Kernels) -> None:
-        kernels.kernel(OP)(bind)
+        kernels.kernel(op)(bind)
 
     @hookimpl
     def heald_ops(registry: Any) -> None:
-        registry.add(OpSpec(OP, ["x: T"], ["y: T"], ["T: type"], metadata=lambda _attrs, x: x))
+        registry.add(OpSpec(op, ["x: T"], ["y: T"], ["T: type"], metadata=lambda _attrs, x: x))
 
     @hookimpl
     def heald_kernels(registry: Any) -> None:

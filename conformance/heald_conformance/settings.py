@@ -10,6 +10,7 @@
     "OPENCL:1 memory.*" = "a device that is broken"
 
     recordings = "tests/recordings"    # a folder beside the file: cases of the plugin's own ops, as in `golden`
+    failing_work = "acme.tests:enqueue_failure"    # of a kernel's Bind: returns a kernel whose enqueued work fails
 
 In a pattern, `*` stands for any characters and `?` for one; a device may stand before the case. A case that is expected
 to fail and passes makes the run fail.
@@ -47,6 +48,7 @@ class Settings:
 
     `quick`: fewer and smaller cases, for a run with every commit.
     `recordings`: a folder of recorded cases of a plugin's own ops.
+    `failing_work`: the place of a function that makes a kernel whose enqueued work fails, see `late_failures`.
     `pack`: the id of a plugin; its kernels alone are tested, against heald-cpu's.
     """
 
@@ -56,6 +58,7 @@ class Settings:
     quick: bool = False
     pack: str | None = None
     recordings: Path | None = None
+    failing_work: str | None = None
 
     def tolerance(self, dtype: str) -> Tolerance:
         """The tolerance (relative, absolute) of an element type; zero for every type but floats and complex numbers."""
@@ -95,7 +98,7 @@ def _load(path: Path | None) -> Settings:
 
 
 def _read(table: dict[str, Any], folder: Path) -> Settings:
-    _check(table, ("levels", "tolerance", "expected_failures", "recordings"), "key")
+    _check(table, ("levels", "tolerance", "expected_failures", "recordings", "failing_work"), "key")
     levels = table.get("levels", list(LEVELS))
     if not isinstance(levels, list):
         raise ValueError(f"levels must be a list, not {levels!r}")
@@ -111,7 +114,15 @@ def _read(table: dict[str, Any], folder: Path) -> Settings:
         if not isinstance(reason, str) or not reason:
             raise ValueError(f"expected_failures: '{pattern}' needs a reason")
     return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures,
-                    recordings=_recordings(table.get("recordings"), folder))
+                    recordings=_recordings(table.get("recordings"), folder),
+                    failing_work=_failing_work(table.get("failing_work")))
+
+
+def _failing_work(place: object) -> str | None:
+    """The place of a function, 'package.module:function'. Raises ValueError for another value."""
+    if place is not None and (not isinstance(place, str) or re.fullmatch(r"[\w.]+:\w+", place) is None):
+        raise ValueError(f"failing_work must be 'package.module:function', not {place!r}")
+    return place
 
 
 def _recordings(name: object, folder: Path) -> Path | None:

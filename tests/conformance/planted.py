@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import count
 
@@ -83,6 +84,21 @@ class ReturnsItsResult(Example):
 
 class ChangesItsInput(Example):
     type = "CHANGING"
+
+
+class FusesWrongly(Example):
+    type = "FUSING"
+
+
+class ForgetsFailures(Example):
+    type = "FORGIVING"
+
+    def synchronize(self, event):
+        """Work that fails is forgotten, as by a driver whose status nobody reads."""
+        with suppress(Exception):
+            super().synchronize(event)
+        while not event.reached:
+            super().synchronize(event)
 
 
 class PassesOn(Cpu):
@@ -177,8 +193,8 @@ class WritesWrapped(Example):
         super().free(buffer)
 
 
-DEVICES = (AddsToItsOutput, ReturnsItsResult, ChangesItsInput, PassesOn, LosesLastByte, WritesWholeWords,
-           ReturnsTooEarly, IsOutOfOrder, CountsBackwards, ComputesWrongly, DeclinesTooLittle,
+DEVICES = (FusesWrongly, ForgetsFailures, AddsToItsOutput, ReturnsItsResult, ChangesItsInput, PassesOn, LosesLastByte,
+           WritesWholeWords, ReturnsTooEarly, IsOutOfOrder, CountsBackwards, ComputesWrongly, DeclinesTooLittle,
            NeverFrees, KeepsBuffers, FreesAtOnce, RaisesWithoutMemory, ChangesItsName, OpensWhenScanned,
            WrapsFromMemory, WritesWrapped)
 
@@ -236,6 +252,18 @@ def register_changing(kernels):
         return run
 
 
+def register_fusing(kernels):
+    """Of three nodes and more the fused kernel forgets the last one."""
+    example.register_kernels(kernels)
+
+    @kernels.fusion("Shorter", ops=["AddV2", "Mul", "Neg"], priority=1)
+    def sequence(b):
+        if len(b.fused) < 3:
+            return b.decline("too few")
+        b.fused = b.fused[:-1]
+        return example.sequence(b)
+
+
 def register_passing(kernels):
     """Every op gives its first input, in the shape of its output."""
 
@@ -248,7 +276,16 @@ def register_passing(kernels):
         kernels.kernel(op, allocates=op == "UniqueV2")(pass_on)
 
 
-KERNELS = {AddsToItsOutput: register_adding, ReturnsItsResult: register_returning,
+def enqueue_failure(b):
+    """A kernel of `failing_work`: its work fails on the stream, behind its launch."""
+
+    def fail():
+        raise OSError("the driver reports a fault")
+
+    return lambda *_buffers: b.device.native._streams[b.stream].append(fail)
+
+
+KERNELS = {FusesWrongly: register_fusing, AddsToItsOutput: register_adding, ReturnsItsResult: register_returning,
            ChangesItsInput: register_changing, ComputesWrongly: register_wrong, DeclinesTooLittle: register_stubborn,
            PassesOn: register_passing}
 

@@ -34,7 +34,8 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "ordering.a_wait_ends_after_the_work_before_it",
                 "ordering.a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after",
                 "kernels.a_kernel_agrees_with_the_cpu",
-                "kernels.a_fused_kernel_agrees_with_the_cpu"},
+                "kernels.a_fused_kernel_agrees_with_the_cpu",
+                "kernels.a_random_chain_is_the_same_with_fusions_and_without"},
     "UNORDERED:0": {"ordering.work_on_one_stream_is_done_in_order",
                     "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
     "BACKWARDS:0": {"ordering.the_times_between_events_add_up"},
@@ -45,6 +46,9 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
     "WRONG:0": {"kernels.a_kernel_agrees_with_the_cpu"},
     "STUBBORN:0": {"kernels.a_kernel_agrees_with_the_cpu"},
     "PASSING:0": {"kernels.a_kernel_agrees_with_the_cpu", "kernels.a_kernel_agrees_with_tensorflow"},
+    "FUSING:0": {"kernels.a_random_chain_is_the_same_with_fusions_and_without",
+                 "faults.work_that_fails_behind_its_launch_is_an_error_with_its_device"},
+    "FORGIVING:0": {"faults.work_that_fails_behind_its_launch_is_an_error_with_its_device"},
     "LEAKY:0": {"memory.freed_memory_serves_later_requests"},
     "HOARDING:0": {"faults.sessions_leave_nothing_behind"},
     "HASTY:0": {"ordering.a_buffer_that_is_freed_serves_what_was_enqueued"},
@@ -107,6 +111,13 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
     monkeypatch.setitem(vars(subject.device), "allocate", lambda nbytes: None)
     with pytest.raises(Broken, match=r"expected: a buffer\n  came:     None\n  rule:     Device.allocate"):
         heald_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
+
+
+def test_a_place_of_failing_work_without_a_function_is_a_mistake_of_the_settings():
+    for place in ("no_such_module:f", "heald_conformance.case:no_such_function"):
+        with pytest.raises(SettingsError, match=f"failing_work = '{place}' cannot be loaded"):
+            heald_conformance.case("faults.work_that_fails_behind_its_launch_is_an_error_with_its_device")(
+                "EXAMPLE:0", Settings(failing_work=place))
 
 
 def test_every_op_of_values_has_samples_that_the_reference_takes():

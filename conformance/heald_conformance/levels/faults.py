@@ -13,14 +13,15 @@ from typing import Any
 
 import heald
 import numpy as np
-from heald.api import errors, own_method
+from heald.api import Node, dtypes, errors, own_method
 
 from ..arrays import generator
 from ..case import sentence
-from ..elementwise import Chain
+from ..elementwise import Chain, ops_of
 from ..injection import MESSAGE, failing, failing_node, raising, replace_methods
+from ..late_failures import failing_waits, late_failing_node, synchronous
 from ..subject import Subject
-from ..verdict import Broken, expect, expect_close
+from ..verdict import Broken, NotApplicable, expect, expect_close
 
 WRONG_FEEDS = {
     "text": np.array(["a"]),
@@ -56,6 +57,27 @@ def a_kernel_that_raises_is_an_error_with_its_node_and_device(on: Subject) -> No
         expect(where == ("bad", on.name), "where the error is", expected=f"node bad, device {on.name}",
                got=f"node {where[0]}, device {where[1]}", rule="errors")
         expect(MESSAGE in str(error), "what the error says", expected=MESSAGE, got=error, rule="errors")
+        works(on, chain, session)
+
+
+@sentence(over=lambda _: ["awaited_at_the_end", "awaited_behind_each_kernel"])
+def work_that_fails_behind_its_launch_is_an_error_with_its_device(on: Subject, how: str) -> None:
+    """Launches a kernel without an error, and its work fails later. Where each kernel is awaited, as with `[debug]
+    synchronous`, the error names the node, too. The next step works."""
+    if on.host_visible:
+        raise NotApplicable("its kernels have ended when they return")
+    chain = Chain(on, 3)
+    nodes = [*chain.nodes, late_failing_node(on, "bad", chain.last)]
+    follower = next((op for op in ops_of(on) if op.arity == 1), None)
+    nodes += [] if follower is None else [Node("after", follower.name, ["bad"], attrs={"T": dtypes.float32},
+                                               device=on.name)]
+    with synchronous(on, is_on=how == "awaited_behind_each_kernel"), on.session(nodes) as session:
+        works(on, chain, session)
+        with failing_waits(on):
+            error = fails_with(errors.HealdError, lambda: session.run(nodes[-1].name, {"x": np.ones(3, np.float32)}))
+        want = on.name if how == "awaited_at_the_end" else f"{on.name}, node bad"
+        got = error.device if how == "awaited_at_the_end" else f"{error.device}, node {error.node}"
+        expect(got == want, "where the error is", expected=want, got=f"{got}: {error}", rule="errors")
         works(on, chain, session)
 
 

@@ -14,6 +14,7 @@ from ..arrays import fixed_size_types
 from ..case import sentence
 from ..golden import Case, cases, disagreements
 from ..launches import PATTERNS, NoLaunch, launch_sample
+from ..random_chains import Chain, random_chain, values_of
 from ..samples import Sample, positions, samples, varied_type
 from ..subject import REFERENCE, Site, Subject, constant, placeholder, tolerant_of_fallback
 from ..verdict import Broken, NotApplicable, expect_close, fail
@@ -388,3 +389,47 @@ def fetch_followed_op(on: Subject, op: str, sample: Sample, site: Site) -> list[
         Node("op", "Sub", ["relu", "x"], attrs=floats, device=device),
     ]
     return fetch_outputs(on, nodes, feeds, site)
+
+
+def fusions_and_seeds(on: Subject) -> Iterator[str]:
+    """Yield `Elementwise-0`, ...: each fusion of the packs under test with the seeds of its chains."""
+    for pack in sorted({k.pack for k in on.kernels()}):
+        for fusion in on.host.registries.kernels.fusions(on.type, pack):
+            yield from (f"{pack}.{fusion.kernel.op}-{seed}" for seed in range(on.size(12, 3)))
+
+
+@sentence(over=fusions_and_seeds)
+def a_random_chain_is_the_same_with_fusions_and_without(on: Subject, fusion_and_seed: str) -> None:
+    """Runs a chain of a fusion's declared ops twice: with its last value fetched alone, and with every value fetched,
+    which leaves no two nodes to one kernel."""
+    name, _, seed = fusion_and_seed.rpartition("-")
+    pack, _, op = name.partition(".")
+    (fusion,) = [f for f in on.host.registries.kernels.fusions(on.type, pack) if f.kernel.op == op]
+    chain = random_chain(on, fusion, seed)
+    if chain is None:
+        raise NotApplicable(f"the device has no chain of float32 for the fusion {name}")
+    texts = []
+    for length in range(len(chain.names), 1, -1):  # a kernel may take less than the whole
+        part = chain._replace(names=chain.names[:length])
+        groups = compare_chain(on, part)
+        texts = [" ".join(node.op for node in chain.nodes if node.name in part.names)]
+        if name in groups:
+            return
+    raise NotApplicable(f"the fusion {name} takes nothing of the chain {texts[0]}, nor of longer ones of the seed")
+
+
+def compare_chain(on: Subject, chain: Chain) -> set[str]:
+    """Compare the last value of a chain with fusions and without. Returns the names of the kernels of several nodes."""
+    single = values_of(on, chain, chain.names)
+    with tolerant_of_fallback(), on.session(chain.nodes) as session:
+        metadata = heald.RunMetadata()
+        options = heald.RunOptions(timeout=LONGEST_RUN_SECONDS, trace=True)
+        (fused,) = session.run(chain.names[-1:], chain.feeds, options=options, metadata=metadata)
+        calls = [event.call for event in metadata.trace.events if event.call.fused] if metadata.trace else []
+    relative, absolute = on.settings.tolerance("float32")
+    scale = len(chain.names) * float(max(1.0, *(np.abs(value).max() for value in single)))
+    groups = " and ".join(f"{call.code} of {', '.join(call.fused)}" for call in calls)
+    ops = ", ".join(f"{node.name} = {node.op}" for node in chain.nodes if node.name in chain.names)
+    expect_close(fused, single[-1], (relative * len(chain.names), absolute * scale),
+                 f"the chain {ops}, with {groups or 'no fusion'}, against its nodes one by one", "kernels")
+    return {call.code for call in calls}
