@@ -8,23 +8,21 @@ of the step.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from heald.api import Graph
 from heald.errors import FailedPrecondition, InvalidArgument, Unavailable
+from heald.runtime.service.runtime import runtime
 
 from .cluster import Cluster
 from .connection import LOCAL, check_address, connect
-from .session import MOST_STEPS, ClusterSession
+from .session import ClusterSession
 from .task_graphs import task_name
 from .worker import Worker
 
-DEFAULT_WORKERS = 2
 THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: its lifeline, deliveries, aborts, questions
 START_SECONDS = 60
 
@@ -32,15 +30,13 @@ START_SECONDS = 60
 def make_session(graph: Graph, config: Any, *, target: str, device: str | None) -> ClusterSession:
     """Return a session over workers of Ray. `target`: "ray", which starts a cluster here, or "ray:HOST:PORT".
 
-    Raises the errors of `connect`. Raises InvalidArgument for a config that is no mapping and no file of TOML.
+    Raises the errors of `connect` and of a config that cannot be read.
     """
     if device is not None:
         raise InvalidArgument("a session of several workers takes no device", hint="request devices in the graph")
-    settings = _read_config(config)
-    settings_of_ray = settings.get("plugin", {}).get("ray", {})
-    count, most = settings_of_ray.get("workers", DEFAULT_WORKERS), settings_of_ray.get("max_steps", MOST_STEPS)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidArgument(f"[plugin.ray] workers is {count!r}", hint="give a number of 1 or more")
+    callers_runtime = runtime(config)
+    settings = callers_runtime.config.explicit_settings(callers_runtime.plugins.configs)
+    cluster = callers_runtime.config.cluster
     _, _, place_of_cluster = target.partition(":")
     address = check_address(target if place_of_cluster.startswith("//") else place_of_cluster or LOCAL)
     import ray
@@ -50,20 +46,8 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
     elif address not in (LOCAL, ray.get_runtime_context().gcs_address):
         raise FailedPrecondition(f"this process is connected to another cluster than {address}",
                                  hint="call ray.shutdown() first")
-    return ClusterSession(graph, lambda parts, text: RayCluster(parts, text, most), count, settings, most)
-
-
-def _read_config(config: Any) -> dict[str, Any]:
-    if config is None:
-        return {}
-    if isinstance(config, Mapping):
-        return dict(config)
-    if isinstance(config, str | os.PathLike):
-        try:
-            return tomllib.loads(Path(config).read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise InvalidArgument(f"config {os.fspath(config)!r}: {error}") from None
-    raise InvalidArgument(f"config is a {type(config).__name__}", hint="workers take a mapping or a file of TOML")
+    return ClusterSession(graph, lambda parts, text: RayCluster(parts, text, cluster.max_steps), cluster.workers,
+                          settings, cluster.max_steps)
 
 
 class RayWorker:

@@ -38,6 +38,7 @@ from heald.errors import (
     describe_exception,
 )
 from heald.graphs.compiler import flatten_fetches, name_tuple, resolve, target_node, tensor_of_name
+from heald.runtime.contract.placement import Assignment, Placement
 from heald.runtime.service import convert_feed, dict_of_mapping
 
 from .cluster import StartCluster
@@ -45,24 +46,13 @@ from .lifelines import Lifelines
 from .step_plan import StepPlan, plan_step
 from .task_graphs import Nodes, Requests, TaskGraphs, cut_by_task, task_name
 from .tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
-from .worker import worker_config
+from .worker import config_without_remap, worker_config
 
 MOST_STEPS = 64  # steps in flight
 ABORT_SECONDS = 5.0  # seconds that the session waits for workers after it has aborted a step
 POLL_SECONDS = 0.05  # seconds between two looks for a caller's cancellation
 _PARTIAL = "partial runs stay in one process"
 Names = tuple[str, ...]
-
-
-class WorkerAssignment(NamedTuple):
-    """The placement of one node. `device`: the full name, or "" where the worker's runtime serves the node."""
-
-    node: str
-    op: str
-    requested: str
-    device: str
-    reason: str
-    error: HealdError | None
 
 
 class _Step(NamedTuple):
@@ -92,7 +82,8 @@ class ClusterSession:
         placement = self._config.get("placement", {})
         self._requests = Requests(count_of_tasks, placement.get("remap", {}))
         self._graph = _without_devices(graph) if placement.get("clear") else graph
-        self._local: Any = heald.Session(_without_devices(graph), self._local_config())
+        self._local: Any = heald.Session(_without_devices(graph), config_without_remap(self._config, fallback="allow"),
+                                         target="local")
         self._lock = threading.Lock()
         self.steps: dict[tuple[Names, Names, Names], _Step] = {}
         self._ids, self.in_flight = count(1), set[int]()
@@ -177,17 +168,17 @@ class ClusterSession:
         raise Unimplemented(_PARTIAL, hint="run the steps one after the other")
 
     @boundary
-    def placement(self) -> Mapping[str, WorkerAssignment]:
-        """Return the assignment of each node to a device, by name."""
-        rows: dict[str, WorkerAssignment] = {}
+    def placement(self) -> Placement:
+        """Return the assignment of each node: the full name of its device, or "" where the runtime serves the node."""
+        rows: dict[str, Assignment] = {}
         for task, placed in self._on_all("placement").items():
             for name, (device, reason, error) in placed.items():
                 if name in self._graph:
                     node = self._graph[name]
                     full = f"{task_name(task)}/device:{device}" if device else ""
-                    rows[name] = WorkerAssignment(name, node.op, node.device, full, reason,
-                                                  None if error is None else unpack_error(error.encode()))
-        return {name: rows[name] for name in self._graph.nodes if name in rows}
+                    rows[name] = Assignment(name, node.op, node.device, full, reason=reason,
+                                            error=None if error is None else unpack_error(error.encode()))
+        return Placement({name: rows[name] for name in self._graph.nodes if name in rows})
 
     @boundary
     def partitions(
@@ -235,11 +226,6 @@ class ClusterSession:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def _local_config(self) -> dict[str, Any]:
-        """Return the config of the session that reads names here. It places nothing that runs."""
-        placement = {name: value for name, value in self._config.get("placement", {}).items() if name != "remap"}
-        return {**self._config, "placement": {**placement, "fallback": "allow"}}
 
     def _read(self, graph: Graph) -> tuple[Nodes, TaskGraphs]:
         nodes = resolve.resolve(graph, self._local.host.registries.ops)

@@ -18,12 +18,14 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
 import heald
 from heald.api import Graph, RendezvousKey
-from heald.errors import Cancelled, FailedPrecondition, HealdError, Internal, describe_exception
+from heald.errors import Cancelled, FailedPrecondition, HealdError, Internal, InvalidArgument, describe_exception
+from heald.runtime.config.config import Config, load_config
 from heald.runtime.host import LocalRendezvous
 
 from .task_graphs import task_name
@@ -43,7 +45,7 @@ class Worker:
     def __init__(self, task: int, graph: bytes, config: bytes, post: Post, start: int = 1) -> None:
         self._task, self._post, self._start = task, post, start
         self._graph: Graph = heald.graphdef.loads(graph)
-        self._session: Any = heald.Session(self._graph, json.loads(config))
+        self._session: Any = heald.Session(self._graph, config_without_remap(json.loads(config)), target="local")
         self._lock = threading.Lock()
         self.meetings: dict[int, LocalRendezvous] = {}
         self.tokens: dict[int, heald.CancelToken] = {}
@@ -203,8 +205,16 @@ def _wait_for_answers(answers: Sequence[Future[Any]], token: heald.CancelToken) 
         token.forget(number)
 
 
+def config_without_remap(settings: Mapping[str, Any], **placement: Any) -> Config:
+    """Return the config of a process whose graph has been cut: its requests are remapped, or cleared, already."""
+    config = load_config(settings)
+    config.placement = replace(config.placement, remap={}, clear=False, **placement)
+    return config
+
+
 def worker_config(config: Mapping[str, Any]) -> bytes:
-    """Return the config of workers. Requests are remapped before the graph is cut, so workers remap nothing."""
-    placement = {name: value for name, value in config.get("placement", {}).items() if name not in ("remap", "clear")}
-    plugin = {name: value for name, value in config.get("plugin", {}).items() if name != "ray"}
-    return json.dumps({**config, "placement": placement, "plugin": plugin}).encode()
+    """Return the config of workers as JSON. Raises InvalidArgument for a value that JSON lacks."""
+    try:
+        return json.dumps(dict(config)).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"the config of workers is sent as JSON: {error}") from None

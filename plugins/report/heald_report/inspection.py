@@ -98,7 +98,7 @@ class Inspector:
         expected, *values = self._run([f"{name}:{index}", *sources], self._feeds(question))
         alone, feeds = self._graph_of_node(name, values)
         with (warnings.catch_warnings(record=True) as notes,
-              Session(alone, {"placement": {"clear": True}}, device=device) as session):
+              Session(alone, {"placement": {"clear": True}}, device=device, target="local") as session):
             warnings.simplefilter("always", HealdWarning)  # a device that declines the node warns, and another runs it
             value, = session.run([f"{name}:{index}"], feeds)
             row = session.placement()[name]

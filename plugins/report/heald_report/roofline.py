@@ -51,7 +51,7 @@ def _product_rate() -> float:
     graph = Graph([Node("a", "Placeholder", attrs={"dtype": f32}), Node("b", "MatMul", ["a", "a"], attrs={"T": f32})])
     feeds, seconds = {"a": np.ones((side, side), np.float32)}, []
     try:
-        with Session(graph, device=PRODUCT_DEVICE) as session:
+        with Session(graph, device=PRODUCT_DEVICE, target="local") as session:
             for _ in range(PRODUCTS):
                 started = perf_counter()
                 session.run("b", feeds)

@@ -55,8 +55,8 @@ def differences(
     if tolerance < 0:
         raise InvalidArgument(f"the tolerance must not be negative, as {tolerance} is")
     config = {"placement": {"clear": True}}
-    with (Session(graph, config, device=device, initial_state=initial_state) as ours,
-          Session(graph, config, device=reference, initial_state=initial_state) as theirs):
+    with (Session(graph, config, device=device, initial_state=initial_state, target="local") as ours,
+          Session(graph, config, device=reference, initial_state=initial_state, target="local") as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
         names = comparable_tensors(ours, feeds, fetches)
         for start in range(0, len(names), TENSORS_PER_RUN):

@@ -127,7 +127,7 @@ def _devices(args: Namespace) -> int:
     args.reference = args.reference or REFERENCE
     opened = open_graph(args)
     graph = opened.graph
-    session = Session(graph, device=args.reference, initial_state=opened.initial_state)
+    session = Session(graph, device=args.reference, initial_state=opened.initial_state, target="local")
     fetches = [opened.tensor(name) for name in args.fetch] or opened.outputs or list(find_outputs(session))
     feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input, opened)
     tolerance = TOLERANCE if args.tolerance is None else args.tolerance

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, " \
-           "work_queues, passes, eager, debug"
+           "work_queues, passes, eager, cluster, debug"
 
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
@@ -41,7 +41,8 @@ def test_each_setting_has_its_default_in_the_absence_of_sources(tmp_path: Path) 
         ("files.read", ()), ("files.write", ()), ("files.allow_ops", ()),
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
         ("passes.disable", ()), ("eager.handler", ""),
-        ("eager.asynchronous", "auto"), ("debug.poison", False), ("debug.synchronous", False),
+        ("eager.asynchronous", "auto"), ("cluster.target", ""), ("cluster.workers", 2), ("cluster.max_steps", 64),
+        ("debug.poison", False), ("debug.synchronous", False),
         ("debug.check_types", False),
     ]
     assert Config().placement == config.placement
@@ -175,6 +176,11 @@ WRONG = {
     "[passes]\nzzz = 1": "heald.toml:2: [passes] has no key 'zzz'; known: disable",
     "[plugins.zzz]\na = 1": "heald.toml:1: [plugins] has no key 'zzz'; known: block, allow, strict, load; "
                             "options of a plugin are in [plugin.ID]",
+    "[cluster]\ntarget = 'ray'\nworkers = 0": "heald.toml:3: [cluster] workers is 0; give a number of 1 or more",
+    "[cluster]\nmax_steps = true": "heald.toml:2: cluster.max_steps must be an integer, not True",
+    "HEALD_CLUSTER__MAX_STEPS=-1": "environment HEALD_CLUSTER__MAX_STEPS: [cluster] max_steps is -1; give a number",
+    "[limits]\nnested_calls = 0": "heald.toml:2: [limits] nested_calls is 0, not 1 or more",
+    "[placement.remap]\n'GPU:0' = 'a:b:c'": "heald.toml:2: [placement] remap: ",
     "a = 1\n b 2": "heald.toml:2:4: not TOML",
     "a = [": "heald.toml:1: not TOML",
 }
@@ -191,6 +197,25 @@ def test_a_mistake_is_an_error_that_says_where_what_and_what_instead(tmp_path: P
 def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"heald.toml:2: plugins.strict must be"):
         load(tmp_path, {"plugins": {"strict": True}}, "[plugins]\nstrict = 'yes'")
+
+
+def test_explicit_settings_are_the_argument_of_another_process(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Options:
+        precision: int = 0
+        name: str = "a"
+
+    toml = ("[placement]\nremap = {'GPU:*' = 'CPU:0'}\n[kernels]\nAdd = 'b'\n[work_queues.slow]\nthreads = 1\n"
+            "[cluster]\nworkers = 3\n[plugin.X-y]\nname = 'n'\n")
+    config = load(tmp_path, {"placement": {"clear": True}}, toml, HEALD_PLUGIN__X_Y__PRECISION="3")
+    settings = config.explicit_settings({"X-y": Options(3, "n")})
+    assert settings == {
+        "placement": {"remap": {"GPU:*": "CPU:0"}, "clear": True}, "kernels": {"Add": "b"},
+        "work_queues": {"slow": {"threads": 1}}, "cluster": {"workers": 3},
+        "plugin": {"x_y": {"precision": 3, "name": "n"}}}
+    copy = load(tmp_path, settings)
+    assert (copy.placement, copy.kernels, copy.work_queues) == (config.placement, config.kernels, config.work_queues)
+    assert Config().explicit_settings() == {}
 
 
 def test_the_file_that_the_environment_names_must_be_there(tmp_path: Path) -> None:

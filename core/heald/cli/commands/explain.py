@@ -134,7 +134,7 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, Any]], ExplainedStep]:
 
     opened = open_graph(args)
     with ticking("placing"):
-        session = Session(opened.needed, device=args.device)
+        session = Session(opened.needed, device=args.device, target="local")
         graph = session.graph
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)

@@ -96,7 +96,7 @@ def _of_step(opened: Opened, args: Namespace) -> dict[str, Any]:
     from .graphs import client, partitions
 
     step_report: dict[str, Any] = {}
-    with Session(opened.graph, initial_state=opened.initial_state) as session:
+    with Session(opened.graph, initial_state=opened.initial_state, target="local") as session:
         fetches = [opened.tensor(name) for name in args.fetch] or opened.outputs or list(find_outputs(session))
         fed = [opened.tensor(name) for name in args.feed]
         named = {name.removesuffix(":0") for name in fed}

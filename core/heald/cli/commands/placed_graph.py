@@ -25,7 +25,7 @@ def read_placed_graph(path: str) -> Graph:
     from .arguments import open_graph
 
     opened = open_graph(Namespace(model=path, format=None, signature=None, tags=None, mmap=True))
-    session = Session(opened.needed)
+    session = Session(opened.needed, target="local")
     return placed_graph(session.graph, session.placement())
 
 

@@ -10,6 +10,7 @@ lower, link. A run then converts feeds and calls the linked executable.
 - Sessions without a config of their own share the runtime of the process. No lower room imports this one.
 
 `session`, `model`: Session, which runs graphs; Model, which runs files. `targets` chooses a plugin's session.
+`target_session`: The session of a model whose steps run at a plugin's target.
 `graph_reader`: The graph of an opened file.
 `pre_placement`, `graph_placement`: The passes before placement; the device of each node of the graph after them.
 `step_compiler`, `function_compiler`: From a step to its program; one function of it while it is compiled.

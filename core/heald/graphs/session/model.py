@@ -21,7 +21,7 @@ from ...runtime.contract.structural import PLACEHOLDERS
 from ...runtime.executor.step import RunOptions
 from ...runtime.service.arguments import inputs_in_order, take_options
 from ...runtime.service.loading import OpenedFile, open_file
-from ...runtime.service.runtime import runtime
+from ...runtime.service.runtime import Runtime, runtime
 from ...runtime.values.tensor import TensorMetadata, fits, shape_text
 from ..compiler.default_outputs import default_outputs
 from ..compiler.names import HANDLE_TYPES, name_tuple
@@ -33,6 +33,7 @@ from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
 from .graph_reader import read_graph
 from .session import Session
+from .targets import is_local
 
 MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
 MOST_NAMES = 20  # of signatures, in an error
@@ -179,8 +180,8 @@ def load_graph(
     names = opened.description.signatures or (opened.signatures if hasattr(opened.source, "graph") else ())
     if default_signature is None and outputs is None and names:
         raise _several_signatures_error(names)
-    session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
-                      readable_folders=opened.readable_folders())
+    session = _make_session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
+                            readable_folders=opened.readable_folders())
     _check_description(session, default_signature, opened)
     checked = {name: _checked_signature(session, name, loaded, opened) for name, loaded in opened.signatures.items()}
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
@@ -193,6 +194,16 @@ def load_graph(
         return Model(session, default_signature.inputs, default_signature.outputs, signatures, opened.source)
     return Model(session, *_tensor_infos(session, *_tensors(session, default_signature, inputs, outputs)), signatures,
                  opened.source)
+
+
+def _make_session(graph: Graph, model_runtime: Runtime, **arguments: Any) -> Session:
+    """Return a session of this process, or of the target in config."""
+    target = model_runtime.config.cluster.target
+    if is_local(target):
+        return Session(graph, model_runtime, **arguments)
+    from .target_session import TargetSession  # most processes have no target
+
+    return TargetSession(target, graph, model_runtime, **arguments)
 
 
 def _several_signatures_error(signatures: Collection[str]) -> NotFound:

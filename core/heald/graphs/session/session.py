@@ -37,6 +37,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
+from ...runtime.config.placement import PlacementConfig
 from ...runtime.contract.graph_pass import FUSION, GRAPH
 from ...runtime.contract.loader import Initializer
 from ...runtime.contract.placement import Assignment, Placement
@@ -87,8 +88,9 @@ class Session:
     """Runs steps of a graph. Several threads may share one session.
 
     `config`: a dict, a path or a Config, for this session alone.
-    `target`: where the session runs: "" or "local" for this process; the prefix of any other target, such as "ray" of
-        "ray://head:10001", names the plugin's factory whose session is returned.
+    `target`: where the session runs: "" for the target in `[cluster]` of config, by default this process; "local" for
+        this process; the prefix of any other target, such as "ray" of "ray:head:6379", names the plugin's factory whose
+        session is returned.
     `device`: for nodes that ask for no device, such as "CPU:0".
     `initial_state`: initializers; each runs once, before the first step that needs its resources or, for all steps,
         before the first step.
@@ -103,9 +105,14 @@ class Session:
     @boundary
     def __new__(cls, *args: Any, target: Any = "", **options: Any) -> Any:
         """Return an empty session, or for a target of a plugin the session that the plugin's factory makes."""
-        if cls is not Session or is_local(target):
-            return object.__new__(cls)
-        return session_at(target, *args, **options)
+        empty = object.__new__(cls)
+        if cls is not Session or target == "local":
+            return empty
+        config = args[1] if len(args) > 1 else options.get("config")
+        if is_local(target) and not isinstance(config, Runtime):
+            empty._runtime = runtime(config)
+            target = empty._runtime.config.cluster.target
+        return empty if is_local(target) else session_at(target, *args, **options)
 
     @boundary
     def __init__(
@@ -113,9 +120,9 @@ class Session:
         initial_state: Sequence[Initializer] = (), rendezvous: Callable[[], Rendezvous] | None = None,
         readable_folders: Sequence[Path] = (),
     ) -> None:
+        if hasattr(self, "_step"):
+            return  # the target's factory has made this session; Python calls `__init__` after `__new__`
         if not is_local(target):
-            if hasattr(self, "_runtime"):
-                return  # the target's factory has made this session; Python calls `__init__` after `__new__`
             raise InvalidArgument(f"{type(self).__name__} is a subclass of Session, whose target is ''",
                                   hint=f"heald.Session(graph, target={target!r})")
         check_arguments(graph, device)
@@ -132,7 +139,7 @@ class Session:
         self._initializers_of_step: dict[Any, tuple[Initializer, ...]] = {}
         verify(graph)  # only graphs from files have been verified
         check_versions(graph)
-        self._runtime: Runtime = runtime(config)
+        self._runtime: Runtime = getattr(self, "_runtime", None) or runtime(config)
         host, settings = self._runtime.host, self._runtime.config
         self.given_graph = graph  # before passes: the graph to save
         files = host.files.with_readable(readable_folders) if readable_folders else None
@@ -140,13 +147,17 @@ class Session:
         self._closing = CancelToken()
         *_, (_, graph) = run_pre_placement_passes(graph, self._pending_state, self._runtime)
         self._pending_state = tuple(initializer for initializer in self._pending_state if initializer.target in graph)
-        placers = Placers(host, settings.placement, device)
+        placers = Placers(host, self._placement_settings(settings.placement), device)
         self._placed = PlacedGraph(graph, placers, host)
         self._served: dict[str, Assignment] = {}  # rows that links have changed, by node
         self._served_after = 0  # the number of declined kernels that these rows go by
         self._environment = Environment(host, placers, enabled_passes(self._runtime, GRAPH),
                                         FUSION not in settings.passes.disable, ConstantFolder(host))
         inherited.add(self)
+
+    def _placement_settings(self, settings: PlacementConfig) -> PlacementConfig:
+        """Return the settings of the session's placement: those of config."""
+        return settings
 
     @property
     def host(self) -> Host:

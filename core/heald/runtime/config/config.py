@@ -93,6 +93,25 @@ class EagerConfig:
     asynchronous: Literal["auto", "never", "always"] = "auto"
 
 
+@dataclass(frozen=True)
+class ClusterConfig:
+    """The section [cluster]: sessions that run in other processes, by the plugin that serves their target.
+
+    `target`: The target of sessions and models that name none, such as "ray:HOST:6379"; "" is this process.
+    `workers`: The number of workers of a session.
+    `max_steps`: The most steps of a session in flight.
+    """
+
+    target: str = ""
+    workers: int = 2
+    max_steps: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "max_steps"):
+            if (number := getattr(self, name)) < 1:
+                raise InvalidArgument(f"{name} is {number}", hint="give a number of 1 or more")
+
+
 # Heald's own settings that a found file may make, besides [kernels]. They choose among installed things.
 HARMLESS_SETTINGS = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
@@ -131,6 +150,7 @@ class Config:
         self.work_queues = self._sections(WorkQueueConfig, "work_queues", "work_queue")  # by name
         self.passes = self._section(PassesConfig, "passes")
         self.eager = self._section(EagerConfig, "eager")
+        self.cluster = self._section(ClusterConfig, "cluster")
         self.debug = self._section(DebugConfig, "debug")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
         for table in read_tables(self._of("plugin"), "plugin", self._refused):
@@ -161,6 +181,32 @@ class Config:
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
                     if field.init and (folded_id(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
+
+    def explicit_settings(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        """The settings that count and are no defaults, as an argument of `load_config` in another process.
+
+        `plugins` has the settings of each loaded plugin, as in `ignored`.
+        """
+        settings: dict[str, Any] = {}
+        for row in self._rows:
+            section, _, rest = row.key.partition(".")
+            if row.origin == "default":
+                continue
+            if section == "kernels":
+                settings[section] = self.kernels
+            elif section == "work_queues":
+                queue, _, field = rest.rpartition(".")
+                settings.setdefault(section, {}).setdefault(queue, {})[field] = row.value
+            else:
+                field = rest.partition(".")[0]
+                settings.setdefault(section, {})[field] = getattr(getattr(self, section), field)
+        typed = {folded_id(name): options for name, options in plugins.items()}
+        rows_not_used = self.ignored_rows(plugins)
+        for plugin, option, row in self._options():
+            if row not in rows_not_used:
+                options = settings.setdefault("plugin", {}).setdefault(plugin, {})
+                options[option] = getattr(typed.get(plugin), option, row.value)
+        return settings
 
     def ignored_rows(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings of found files that do not count.

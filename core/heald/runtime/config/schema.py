@@ -163,7 +163,7 @@ def read_section(
     except HealdError as error:
         found_rows = [row for row in reading.rows if row.found_file is not None]
         if not found_rows:
-            raise
+            raise _with_origin(error, reading.rows, section) from None
         named_layers = [layer for layer in layers if layer.found_file is None]
         value, named_reading = read_section(cls, named_layers, section, harmless, make)
         named_reading.ignored.extend(reading.ignored)
@@ -171,6 +171,14 @@ def read_section(
         refused = (Refusal(row, text if row.origin in text else f"{row.origin}: {text}") for row in found_rows)
         named_reading.refused.extend([*reading.refused, *refused])
         return value, named_reading
+
+
+def _with_origin(error: HealdError, rows: Sequence[SettingRow], section: str) -> HealdError:
+    """The error of a section's object, with the origin of the setting whose name begins its message."""
+    name = error.message.removeprefix(f"[{section}] ").partition(" ")[0].rstrip(":")
+    key = f"{section}.{name}"
+    origin = next((row.origin for row in rows if row.key == key or row.key.startswith(f"{key}.")), "default")
+    return error if origin == "default" else type(error)(f"{origin}: {error.message}", hint=error.hint)
 
 
 def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> SectionReading:

@@ -14,7 +14,7 @@ VARIABLE_PREFIX = "HEALD_"
 PLUGIN_VARIABLE_PREFIX = "HEALD_EXT_"  # the prefix of plugins' own variables, which heald never reads
 FILE_VARIABLE = "HEALD_CONFIG"
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
-            "passes", "eager", "debug")
+            "passes", "eager", "cluster", "debug")
 # The number of parts of a variable that are keys of heald, in any case; later parts name an entry as written.
 LOWERCASE_PARTS = {"kernels": 1, "plugin": 3, "work_queues": 3}
 USUAL_LOWERCASE_PARTS = 2
