@@ -371,6 +371,68 @@ def test_variables_of_a_restarted_worker_are_uninitialised_and_the_error_says_so
         assert float(opened.run("double")) == 2
 
 
+def saved_counter() -> Graph:
+    """The counter, a variable that no checkpoint has, and a node that saves the counter."""
+    prefix = Node("prefix", "Placeholder", attrs={"dtype": dtypes.string, "shape": ()})
+    reference = {"dtype": dtypes.float32, "shape": (), "shared_name": "other", "container": ""}
+    texts = [Node(name, "Const", attrs={"dtype": dtypes.string, "value": np.array([text], object)})
+             for name, text in (("names", b"v"), ("slices", b""))]
+    return Graph([*counter(), prefix, *texts,
+                  Node("other", "VarHandleOp", attrs=reference, device=T1),
+                  Node("read_other", "ReadVariableOp", ["other"], attrs={"dtype": dtypes.float32}),
+                  Node("save", "SaveV2", ["prefix", "names", "slices", "old"], attrs={"dtypes": [dtypes.float32]},
+                       device=T0)])
+
+
+@pytest.mark.parametrize("place", ["", "model-2"])
+def test_a_restarted_worker_has_the_variables_of_the_last_checkpoint(tmp_path, place):
+    config = {"files": {"write": [str(tmp_path)]}, "cluster": {"checkpoint": str(tmp_path / place)}}
+    with session(saved_counter(), config=config) as opened:
+        opened.run([], targets=["init"])
+        for number in (1, 2):
+            opened.run("double")
+            opened.run([], {"prefix": str(tmp_path / f"model-{number}").encode()}, targets=["save"])
+        opened.run("double")
+        opened.cluster.kill(1)
+        assert float(opened.run("old")) == 2
+        assert float(opened.run("double")) == 6
+        with pytest.raises(FailedPrecondition, match="was restarted, and the checkpoint .* lacks this variable"):
+            opened.run("read_other")
+        opened.cluster.kill(0)
+        assert float(opened.run("double")) == 8
+
+
+@pytest.mark.parametrize(("content", "text"), [
+    (None, "there is no checkpoint of this prefix"), (b"damaged", "the checkpoint was not restored"),
+])
+def test_a_checkpoint_that_cannot_be_read_is_the_reason_of_the_missing_variables(tmp_path, content, text):
+    if content is not None:
+        (tmp_path / "model.index").write_bytes(content)
+    with session(counter(), config={"cluster": {"checkpoint": str(tmp_path / "model")}}) as opened:
+        opened.run([], targets=["init"])
+        opened.cluster.kill(1)
+        with pytest.raises(FailedPrecondition, match="its variables are uninitialised") as caught:
+            opened.run("old")
+        assert text in str(caught.value)
+        opened.run([], targets=["init"])
+        assert float(opened.run("double")) == 2
+
+
+def test_a_worker_that_started_again_refuses_steps_until_it_is_renewed():
+    with session(counter()) as opened:
+        opened.run([], targets=["init"])
+        with opened._lifelines._lock:  # the notice of the death waits
+            killer = threading.Thread(target=opened.cluster.kill, args=[1])
+            killer.start()
+            while opened.cluster.workers[1]._start == 1:
+                time.sleep(0.001)
+            plan = next(iter(opened.steps.values())).texts[1]
+            succeeded, error = opened.cluster.workers[1].run(7, 7, plan, pack_tensors([]), None)
+            assert (succeeded, type(unpack_error(error))) == (False, Unavailable)
+        killer.join()
+        opened.run([], targets=["init"])
+
+
 def test_a_worker_refuses_a_step_that_it_has_seen():
     with session(counter()) as opened:
         opened.run([], targets=["init"])

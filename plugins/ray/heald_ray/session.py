@@ -148,7 +148,7 @@ class ClusterSession:
             self.steps.clear()
             for task in range(self._count):
                 with suppress(Unavailable):  # a dead worker gets the graph when it has started again
-                    self._tell_graph(task)
+                    self._tell_graph(task, "extend")
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -231,15 +231,18 @@ class ClusterSession:
         nodes = resolve.resolve(graph, self._local.host.registries.ops)
         return nodes, cut_by_task(graph, nodes, self._requests, self._count)
 
-    def _tell_graph(self, task: int) -> None:
-        call = self.cluster.call(task, "extend", heald.graphdef.dumps(self._graphs.parts[task]))
+    def _tell_graph(self, task: int, method: str, *args: Any) -> None:
+        call = self.cluster.call(task, method, heald.graphdef.dumps(self._graphs.parts[task]), *args)
         if call.exception() is not None:
             self._lifelines.mark_lost(task)
         _call_result(call, task)
 
     def _renew(self, task: int) -> None:
-        """Tell a worker that started again the graph, which may have been extended. Raises Unavailable."""
-        self._tell_graph(task)
+        """Tell a worker that started again the graph, which may have been extended, and the checkpoint.
+
+        Raises Unavailable.
+        """
+        self._tell_graph(task, "renew", self._config.get("cluster", {}).get("checkpoint"))
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -327,7 +330,8 @@ class ClusterSession:
             self.cluster.call(calls[call], "abort", step_id, text)
         wait(left, ABORT_SECONDS)
         for call, task in calls.items():
-            if call.done() and call.exception() is not None:
+            is_lost = call.done() and call.exception() is not None
+            if is_lost or (isinstance(error, Unavailable) and error.device == task_name(task)):
                 self._lifelines.mark_lost(task)
 
     def _renew_lost(self, tasks: Iterable[int]) -> None:

@@ -8,6 +8,7 @@ function that sends a message to another worker.
 #
 # - One session has the worker's whole graph, so variables live as long as the worker.
 # - Tensors of a step may arrive before the step starts here. `_meetings` keeps them by step.
+# - A worker that has started again refuses steps until it is renewed: it may lack nodes, and all variables.
 # - A step id is used once. `_finished` and `_oldest` remember ids, so a repeated call is refused and never runs twice.
 # - A part of a step ends after the answers to its messages. So no message is lost by a worker that dies afterwards.
 # - The caller tells the oldest step in flight with each step. Messages of older steps are dropped: their step is over.
@@ -23,8 +24,16 @@ from queue import SimpleQueue
 from typing import Any
 
 import heald
-from heald.api import Graph, RendezvousKey
-from heald.errors import Cancelled, FailedPrecondition, HealdError, Internal, InvalidArgument, describe_exception
+from heald.api import Graph, RendezvousKey, install_hint
+from heald.errors import (
+    Cancelled,
+    FailedPrecondition,
+    HealdError,
+    Internal,
+    InvalidArgument,
+    Unavailable,
+    describe_exception,
+)
 from heald.runtime.config.config import Config, load_config
 from heald.runtime.host import LocalRendezvous
 
@@ -53,6 +62,8 @@ class Worker:
         self._oldest = 0
         self._callables: dict[bytes, Any] = {}
         self._lifeline = threading.Event()
+        self._is_renewed = start == 1
+        self._loss = "its variables are uninitialised"
 
     def live(self) -> None:
         """Return when a later lifeline is attached or the worker closes. A dead worker never answers."""
@@ -108,6 +119,27 @@ class Worker:
             return [True, None]
         return self._outcome(lambda: self._session.extend(Graph(nodes, functions, versions=extended_graph.versions)))
 
+    def renew(self, graph: bytes, checkpoint: str | None) -> list[Any]:
+        """Get the present graph, and restore variables from a checkpoint. A second call, or one to a worker that has
+        not started again, changes no variable."""
+        outcome = self.extend(graph)
+        if outcome[0] and not self._is_renewed and checkpoint is not None:
+            self._loss = self._restore(checkpoint)
+        self._is_renewed = True
+        return outcome
+
+    def _restore(self, checkpoint: str) -> str:
+        """Restore variables. Return what a missing variable's error says."""
+        try:
+            from heald_saved_model.checkpoint_restore import restore_variables
+
+            restore_variables(self._session, checkpoint)
+        except ModuleNotFoundError as error:
+            return f"its variables are uninitialised: {error}; {install_hint('heald-saved-model')}"
+        except HealdError as error:
+            return f"its variables are uninitialised, because the checkpoint was not restored: {error}"
+        return f"the checkpoint '{checkpoint}' lacks this variable"
+
     def reset(self, containers: list[str]) -> list[Any]:
         return self._outcome(lambda: self._session.reset(containers))
 
@@ -130,6 +162,8 @@ class Worker:
     def _begin(self, step: int, oldest: int) -> tuple[LocalRendezvous, heald.CancelToken]:
         """Register a step. Raises FailedPrecondition for an id that this worker has seen."""
         with self._lock:
+            if not self._is_renewed:
+                raise Unavailable("the worker has started again, and has no state yet")
             if step < self._oldest or step in self._finished or step in self.tokens:
                 raise FailedPrecondition(f"step {step} was run before: a step runs at most once")
             self._oldest = max(self._oldest, oldest)
@@ -184,8 +218,7 @@ class Worker:
         if not device.startswith("/job:"):
             error.device = f"{task_name(self._task)}/device:{device}" if device else task_name(self._task)
         if self._start > 1 and isinstance(error, FailedPrecondition):
-            error.hint = (f"{task_name(self._task)} was restarted, and its variables are uninitialised: "
-                          "run the initialisers again")
+            error.hint = f"{task_name(self._task)} was restarted, and {self._loss}: run the initialisers again"
         return error
 
 

@@ -19,13 +19,13 @@ from heald.graphs.graph import graphdef, parse_input
 from heald.graphs.protobuf import message_class
 from heald.runtime.support import file_path, mapped_file, whole_file
 
+from .checkpoint_restore import HANDLES
 from .checkpoint_writer import write_checkpoint
 from .freeze import ASSIGN_OPS, REFERENCE_OPS
 from .saved_model import SERVE, SavedModel
 from .source import SERVING, SavedModelSource
 from .tensor_slice import parse_shape_and_slice
 
-_HANDLES = frozenset({"VarHandleOp", "_ReferenceVariable"})
 _PREDICT = "tensorflow/serving/predict"
 _SCHEMA_VERSION = 1
 Sides = tuple[Mapping[str, str], Mapping[str, str]]  # tensors by the names of inputs, and of outputs
@@ -123,7 +123,7 @@ def variable_values(session: Session) -> dict[str, Any]:
     Constants of the pass `freeze` and variables whose initializer has not run are left out.
     """
     handles = {node.name: node.replace(controls=(), attrs={k: v for k, v in node.attrs.items() if k != "_class"})
-               for node in session.graph if node.op in _HANDLES}
+               for node in session.graph if node.op in HANDLES}
     reads = {name: Node(f"{name}/saved", "ReadVariableOp", [Input(name)], device=node.device,
                         attrs={"dtype": node.attrs["dtype"]}) for name, node in handles.items()}
     checks = {name: Node(f"{name}/has_value", "VarIsInitializedOp", [Input(name)], device=node.device)

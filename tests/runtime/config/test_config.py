@@ -42,7 +42,7 @@ def test_each_setting_has_its_default_in_the_absence_of_sources(tmp_path: Path) 
         ("work_queue.name", "multi_threaded"), ("work_queue.threads", None), ("work_queue.seed", 0),
         ("passes.disable", ()), ("eager.handler", ""),
         ("eager.asynchronous", "auto"), ("cluster.target", ""), ("cluster.workers", 2), ("cluster.max_steps", 64),
-        ("debug.poison", False), ("debug.synchronous", False),
+        ("cluster.checkpoint", None),        ("debug.poison", False), ("debug.synchronous", False),
         ("debug.check_types", False),
     ]
     assert Config().placement == config.placement

@@ -100,11 +100,13 @@ class ClusterConfig:
     `target`: The target of sessions and models that name none, such as "ray:HOST:6379"; "" is this process.
     `workers`: The number of workers of a session.
     `max_steps`: The most steps of a session in flight.
+    `checkpoint`: The prefix of a checkpoint, or a folder of checkpoints. A worker that starts again restores it.
     """
 
     target: str = ""
     workers: int = 2
     max_steps: int = 64
+    checkpoint: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("workers", "max_steps"):
