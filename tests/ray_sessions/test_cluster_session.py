@@ -59,11 +59,28 @@ def counter(device: str = T1) -> Graph:
                  node("double", "Add", "value", "value", device=T0))
 
 
-def random_graph(seed: int) -> Graph:
-    """A graph of 30 nodes on two workers, with control edges, strings and constants."""
+def random_variables(rng: random.Random, count: int) -> tuple[list[Node], list[str]]:
+    """Variables on two workers, each with an initializer; the names of values that a step reads after it added to."""
+    nodes, values = list[Node](), list[str]()
+    typed = {"dtype": dtypes.float32}
+    for index in range(count):
+        reference = {**typed, "shape": (3,), "shared_name": f"v{index}", "container": ""}
+        nodes += [Node(f"v{index}", "VarHandleOp", attrs=reference, device=rng.choice([T0, T1])),
+                  Node(f"init{index}", "AssignVariableOp", [f"v{index}", "c"], attrs=typed),
+                  Node(f"more{index}", "AssignAddVariableOp", [f"v{index}", ["x", *values][-1]], attrs=typed),
+                  Node(f"value{index}", "ReadVariableOp", [f"v{index}", f"^more{index}"], attrs=typed)]
+        values.append(f"value{index}")
+    return nodes, values
+
+
+def random_graph(seed: int, size: int = 30) -> Graph:
+    """A graph on two workers, with control edges, strings, constants and three variables."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     nodes, floats, texts = [placeholder("x", (3,), ), const("c", [1.5, -2, 0.25])], ["x", "c"], []
-    for index in range(30):
+    variables, values = random_variables(rng, 3)
+    nodes += variables
+    floats += values
+    for index in range(size):
         device = rng.choice(["", T0, T1, "/job:worker/task:1"])
         controls = [f"^{rng.choice(floats)}"] if rng.random() < 0.3 else []
         name, kind = f"n{index}", rng.random()
@@ -85,12 +102,25 @@ def random_graph(seed: int) -> Graph:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_graph_gives_the_bits_of_one_process(seed):
-    whole = random_graph(seed)
-    fetches = [each.name for each in whole][-8:]
+    compare_with_one_process(random_graph(seed))
+
+
+def compare_with_one_process(whole: Graph) -> None:
+    fetches = [*(f"value{index}" for index in range(3)), *[each.name for each in whole][-8:]]
     with session(whole) as two, local(whole) as one:
-        ours, theirs = two.run(fetches, {"x": X}), one.run(fetches, {"x": X})
-        for mine, other in zip(ours, theirs, strict=True):
-            assert (mine.dtype, mine.shape, mine.tolist()) == (other.dtype, other.shape, other.tolist())
+        for opened in (two, one):
+            opened.run([], targets=[f"init{index}" for index in range(3)])
+        for _ in range(2):  # the variables grow
+            ours, theirs = two.run(fetches, {"x": X}), one.run(fetches, {"x": X})
+            for mine, other in zip(ours, theirs, strict=True):
+                assert (mine.dtype, mine.shape, mine.tolist()) == (other.dtype, other.shape, other.tolist())
+
+
+def test_a_random_graph_of_more_than_fifty_cuts_gives_the_bits_of_one_process():
+    whole = random_graph(20, 160)
+    with session(whole) as opened:
+        assert len(opened._graphs.cuts) >= 50
+    compare_with_one_process(whole)
 
 
 def test_fifty_cut_edges_of_a_wave_are_one_message():
