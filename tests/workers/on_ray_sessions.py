@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,30 @@ import heald
 import numpy as np
 from heald.api import Graph, Node
 from heald.errors import HealdError
+from heald_saved_model import write_checkpoint
 
 T0, T1 = "/job:worker/task:0", "/job:worker/task:1"
 X = [1.0, 2.0, 3.0]
+CONFIG = """
+[cluster]
+target = "ray"
+workers = 2
+checkpoint = "saved"
+"""
 
 
 def graph() -> Graph:
     typed = {"T": "float32"}
     place = {"dtype": "float32"}
+    variables = [node for name in ("v", "unsaved") for node in (
+        Node(name, "VarHandleOp", [], device=T1, attrs={**place, "shape": (3,), "shared_name": name, "container": ""}),
+        Node(f"init_{name}", "AssignVariableOp", [name, "z"], attrs=place),
+        Node(f"read_{name}", "ReadVariableOp", [name], attrs=place))]
     return Graph([
         Node("x", "Placeholder", attrs={"dtype": "float32", "shape": (3,)}),
         Node("y", "Neg", ["x"], device=T0, attrs=typed),
         Node("text", "AsString", ["y"], device=T1, attrs=typed), Node("z", "Exp", ["y"], device=T1, attrs=typed),
-        Node("w", "Add", ["z", "y"], device=T0, attrs=typed),
-        Node("v", "VarHandleOp", [], device=T1,
-             attrs={"dtype": "float32", "shape": (3,), "shared_name": "v", "container": ""}),
-        Node("init", "AssignVariableOp", ["v", "z"], attrs=place), Node("old", "ReadVariableOp", ["v"], attrs=place),
-    ])
+        Node("w", "Add", ["z", "y"], device=T0, attrs=typed), *variables])
 
 
 def error_of(call: Any) -> list[Any]:
@@ -42,23 +51,36 @@ def error_of(call: Any) -> list[Any]:
     return ["", "", time.monotonic() - start]
 
 
+def kill_in_a_step(two: Any, task: int) -> list[Any]:
+    """Kill a worker while steps run. Return the error of the step, and its seconds after the engine's notice."""
+    noticed: list[float] = []
+    two._lifelines._lines[task].add_done_callback(lambda _: noticed.append(time.monotonic()))
+    threading.Timer(0.05, os.kill, [two.cluster.pids[task], signal.SIGKILL]).start()
+    for _ in count():
+        kind, text, _ = error_of(lambda: two.run("w", {"x": X}))
+        if kind:
+            return [kind, text, time.monotonic() - min(noticed, default=time.monotonic())]
+    raise AssertionError
+
+
 def facts() -> dict[str, Any]:
     gathered: dict[str, Any] = {}
-    with heald.Session(graph(), target="ray") as two:
+    Path("cluster.toml").write_text(CONFIG, "utf-8")
+    with heald.Session(graph(), "cluster.toml") as two:
         names = ["w", "text", "z"]
         with heald.Session(Graph([node.replace(device="") for node in graph()])) as one:
             theirs = [array.tolist() for array in one.run(names, {"x": X})]
         gathered["equal"] = [array.tolist() for array in two.run(names, {"x": X})] == theirs
-        two.run([], {"x": X}, targets=["init"])
-        gathered["state"] = np.allclose(two.run("old"), np.exp(np.negative(X)))
-        os.kill(two.cluster.pids[1], signal.SIGKILL)
-        gathered["killed"] = error_of(lambda: two.run("w", {"x": X}))
-        for _ in range(100):  # Ray starts the worker again
-            if not error_of(lambda: two.run("z", {"x": X}))[0]:
-                break
-            time.sleep(0.1)
+        two.run([], {"x": X}, targets=["init_v", "init_unsaved"])
+        value = two.run("read_v")
+        gathered["state"] = np.allclose(value, np.exp(np.negative(X)))
+        write_checkpoint("saved", {"v": value})
+        two.extend(Graph([Node("later", "Neg", ["z"], device=T1, attrs={"T": "float32"})]))
+        gathered["killed"] = kill_in_a_step(two, 1)
         gathered["again"] = error_of(lambda: two.run("w", {"x": X}))
-        gathered["lost"] = error_of(lambda: two.run("old"))
+        gathered["extended"] = np.allclose(two.run("later", {"z": X}), np.negative(X))
+        gathered["restored"] = two.run("read_v").tolist() == value.tolist()
+        gathered["lost"] = error_of(lambda: two.run("read_unsaved"))
         gathered["elsewhere"] = error_of(lambda: heald.Session(graph(), target="ray:127.0.0.1:1"))
     return gathered
 

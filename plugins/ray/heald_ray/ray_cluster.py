@@ -26,6 +26,8 @@ from .worker import Worker
 
 THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: its lifeline, deliveries, aborts, questions
 START_SECONDS = 60
+# Milliseconds that Ray waits for the reason of a death before it tells the death: 1000 by default.
+WAIT_FOR_REASONS = "RAY_timeout_ms_task_wait_for_death_info", "100"
 
 
 def make_session(graph: Graph, config: Any, *, target: str, device: str | None) -> ClusterSession:
@@ -42,6 +44,7 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
         settings["cluster"]["checkpoint"] = str(Path(cluster.checkpoint).absolute())
     _, _, place_of_cluster = target.partition(":")
     address = check_address(target if place_of_cluster.startswith("//") else place_of_cluster or LOCAL)
+    os.environ.setdefault(*WAIT_FOR_REASONS)  # Ray reads it at its import
     import ray
 
     if not ray.is_initialized():
