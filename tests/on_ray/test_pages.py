@@ -13,7 +13,7 @@ from harness.namespaces import namespace_words
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = {"ray-data.md": "ray.data", "ray-serve.md": "ray.serve", "ray-sessions.md": "ray"}  # by page, the module that it needs
+PAGES = {"ray-data.md": "ray.data", "ray-serve.md": "ray.serve", "ray-sessions.md": "ray"}  # by page, its module
 MOST_SECONDS = 240
 
 
