@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -17,6 +18,7 @@ from harness.thread_cluster import ThreadCluster
 from heald.api import Graph, Node
 from heald.errors import (
     Cancelled,
+    DataLoss,
     DeadlineExceeded,
     FailedPrecondition,
     HealdError,
@@ -28,6 +30,7 @@ from heald.errors import (
 from heald.runtime.values import dtypes
 from heald_ray.session import ClusterSession
 from heald_ray.tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
+from heald_ray.trace_message import merge_traces, pack_trace
 from heald_ray.wave_rendezvous import WaveRendezvous
 
 T0, T1 = "/job:worker/task:0", "/job:worker/replica:0/task:1/device:CPU:0"
@@ -515,7 +518,8 @@ def test_a_callable_takes_its_feeds_in_order_until_it_is_released():
     (lambda s: s.run("nowhere"), NotFound), (lambda s: s.run("w", {"nowhere": X}), NotFound),
     (lambda s: s.run("w"), InvalidArgument), (lambda s: s.run("w", {"x": ["text"]}), InvalidArgument),
     (lambda s: s.run("w", {"x": X}, options=3), InvalidArgument),
-    (lambda s: s.run("w", {"x": X}, options=heald.RunOptions(trace=True)), Unimplemented),
+    (lambda s: s.run("w", {"x": X}, options=heald.RunOptions(work_queue="slow")), Unimplemented),
+    (lambda s: s.make_callable("w", ["x"])(X, options=heald.RunOptions(trace=True)), InvalidArgument),
     (lambda s: s.make_callable("w", ["x"], connections={"z": "y"}), Unimplemented),
     (lambda s: s.partial_run_setup("w", ["x"]), Unimplemented), (lambda s: s.partial_run("h", "w"), Unimplemented),
 ])
@@ -536,6 +540,38 @@ def test_the_graphs_of_a_step_are_those_of_its_workers():
         assert {*graphs} == {T1, T1.replace("task:1", "task:0")}
         assert {"y", "w"} <= {*graphs[T1.replace("task:1", "task:0")].nodes}
         assert "w" in opened.client_graph("w", ["x"])
+
+
+def test_a_trace_has_the_events_of_all_workers_each_as_a_process():
+    options, metadata = heald.RunOptions(trace=True, partition_graphs=True), heald.RunMetadata()
+    with session(there_and_back()) as opened:
+        begin = time.perf_counter_ns()
+        assert opened.run("w", {"x": X}, options=options, metadata=metadata).shape == (3,)
+        end = time.perf_counter_ns()
+        opened.run("w", {"x": X}, options=options)  # without a place for the records
+    assert {*metadata.partition_graphs} == {T1, T1.replace("task:1", "task:0")}
+    devices = {event.call.node: event.device for event in metadata.trace.events}
+    assert (devices["y"], devices["z"]) == (T1.replace("task:1", "task:0"), T1)
+    assert all(begin <= event.start_ns <= event.end_ns <= end for event in metadata.trace.events)
+    rows = metadata.trace.to_chrome()["traceEvents"]
+    assert {(row["pid"], row["args"]["name"]) for row in rows if row["name"] == "process_name"} == {
+        (task, f"/job:worker/replica:0/task:{task}") for task in (0, 1)}
+    assert {row["pid"] for row in rows if row.get("args", {}).get("node") == "z"} == {1}
+    assert b"/job:worker/replica:0/task:1/device:CPU:0" in metadata.dumps()
+
+
+def test_events_of_a_machine_with_another_time_move_between_call_and_result():
+    with heald.Session(there_and_back().replace(nodes=[node("y", "Neg", "x")]), {"placement": {"clear": True}}) as one:
+        metadata = heald.RunMetadata()
+        one.run("y", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
+    for hours in (-5, 5):
+        begin = time.perf_counter_ns()
+        message = json.loads(pack_trace(metadata.trace))
+        message[0] += hours * 3_600_000_000_000
+        events = merge_traces({0: json.dumps(message).encode()}, begin, begin + 10**12).events
+        assert all(begin <= event.start_ns <= event.end_ns <= begin + 10**12 for event in events)
+    with pytest.raises(DataLoss):
+        merge_traces({0: b"[1, 2]"}, 0, 1)
 
 
 def arrays() -> Iterator[np.ndarray | None]:

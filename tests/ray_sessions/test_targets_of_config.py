@@ -142,12 +142,35 @@ def test_the_initial_state_of_a_model_is_the_target_s(config, tmp_path):
         assert model(X).tolist() == (-2 * X).tolist()
 
 
-def test_heald_run_runs_at_the_target_of_a_named_file(config, tmp_path, command):
+@pytest.fixture
+def words(config, tmp_path) -> list[str]:
+    """The words of a command for a model and a named file of config."""
     heald.graphdef.dump(two_devices(), tmp_path / "model.pb")
     (tmp_path / "cluster.toml").write_text(
         f"[plugins]\nload = [{json.dumps(config['plugins']['load'][0])}]\n[cluster]\ntarget = 'threads'\n"
         f"[placement.remap]\n'CPU:1' = '{T1}/device:CPU:0'\n", "utf-8")
-    options = ["--config", str(tmp_path / "cluster.toml"), "--input", "x=[1,2,3]", "--json"]
-    done = command("run", str(tmp_path / "model.pb"), *options)
+    return [str(tmp_path / "model.pb"), "--config", str(tmp_path / "cluster.toml"), "--json"]
+
+
+def test_heald_run_runs_at_the_target_of_a_named_file(words, command):
+    done = command("run", *words, "--input", "x=[1,2,3]")
     assert (done.status, done.err) == (0, "")
     assert json.loads(done.out)["outputs"]["z"]["values"] == [1, 2, 3]
+
+
+def test_heald_trace_has_the_events_of_all_workers(words, command, tmp_path):
+    done = command("trace", *words, "--input", "x=[1,2,3]", "-o", str(tmp_path / "trace.json"))
+    assert (done.status, done.err) == (0, "")
+    devices = {row["node"]: row["device"] for row in json.loads(done.out)["calls"]}
+    assert devices["y"] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert devices["z"] == "/job:worker/replica:0/task:0/device:CPU:0"
+    rows = json.loads((tmp_path / "trace.json").read_text("utf-8"))["traceEvents"]
+    assert {row["pid"] for row in rows} == {0, 1}
+
+
+def test_heald_explain_shows_the_worker_of_each_node(words, command):
+    done = command("explain", *words)
+    assert (done.status, done.err) == (0, "")
+    assigned = {row["node"]: row["assigned"] for row in json.loads(done.out)}
+    assert assigned["y"] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert assigned["z"] == "/job:worker/replica:0/task:0/device:CPU:0"

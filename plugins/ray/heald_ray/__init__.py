@@ -9,6 +9,7 @@
     deployment   a Ray Serve deployment over the request code of heald serve
     ray_cluster  the target "ray" of heald.Session: a worker of Ray for each task
     session      steps over workers of any engine; task_graphs and step_plan cut the graph and the step
+    trace_message the events of all workers in one trace
     lifelines    the deaths of workers, which end their steps, and the renewal of workers that started again
 
 Graphs and weights travel as the bytes of their files. heald adds no pickle of its own to them.

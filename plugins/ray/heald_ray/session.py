@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from itertools import count
-from time import monotonic
+from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple
 
 import heald
@@ -40,17 +40,20 @@ from heald.errors import (
 from heald.graphs.compiler import flatten_fetches, name_tuple, resolve, target_node, tensor_of_name
 from heald.runtime.contract.placement import Assignment, Placement
 from heald.runtime.service import convert_feed, dict_of_mapping
+from heald.runtime.service.run_step import check_limits
 
 from .cluster import StartCluster
 from .lifelines import Lifelines
 from .step_plan import StepPlan, plan_step
 from .task_graphs import Nodes, Requests, TaskGraphs, cut_by_task, task_name
 from .tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
+from .trace_message import merge_traces
 from .worker import config_without_remap, worker_config
 
 MOST_STEPS = 64  # steps in flight
 ABORT_SECONDS = 5.0  # seconds that the session waits for workers after it has aborted a step
 POLL_SECONDS = 0.05  # seconds between two looks for a caller's cancellation
+_RECORDS = "session.run(..., options=options, metadata=metadata) records them"
 _PARTIAL = "partial runs stay in one process"
 Names = tuple[str, ...]
 
@@ -99,11 +102,15 @@ class ClusterSession:
         self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
         options: Any = None, metadata: Any = None,
     ) -> Any:
-        """Return the fetched tensors, as `heald.Session.run` does. Records of `options` are Unimplemented."""
+        """Return the fetched tensors, as `heald.Session.run` does. A trace has the events of all workers."""
         names, rebuild = flatten_fetches(fetches)
         values = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         step = self._step_of_names(names, name_tuple(tuple(values), "feed"), name_tuple(targets, "target"))
-        return rebuild(self._run(step, tuple(values), tuple(values.values()), len(names), options))
+        options = _check_options(options)
+        if metadata is not None:
+            metadata.trace = None
+            metadata.partition_graphs = self._partition_graphs(step) if options.partition_graphs else {}
+        return rebuild(self._run(step, tuple(values), tuple(values.values()), len(names), options, metadata))
 
     @boundary
     def make_callable(
@@ -125,7 +132,7 @@ class ClusterSession:
             if len(arrays) != len(fed):
                 raise InvalidArgument(f"this callable takes {len(fed)} arrays ({', '.join(fed) or 'none'}), "
                                       f"{len(arrays)} given")
-            return rebuild(self._run(step, fed, arrays, len(names), options))
+            return rebuild(self._run(step, fed, arrays, len(names), check_limits(_check_options(options), _RECORDS)))
 
         run.release = released.set  # type: ignore[attr-defined]
         return run
@@ -185,8 +192,10 @@ class ClusterSession:
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Mapping[str, Graph]:
         """Return the graphs of a step's partitions, by the full names of their devices."""
-        step = self._step_of_names(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
-                                   name_tuple(targets, "target"))
+        return self._partition_graphs(self._step_of_names(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                                          name_tuple(targets, "target")))
+
+    def _partition_graphs(self, step: _Step) -> Mapping[str, Graph]:
         graphs = {}
         for task, text in step.texts.items():
             self._renew_lost([task])
@@ -266,9 +275,10 @@ class ClusterSession:
         positions = {f"{name}:{port}": index for index, (name, port) in enumerate(fed)}
         return _Step(plan, metas, positions, {task: part.dumps() for task, part in plan.tasks.items()})
 
-    def _run(self, step: _Step, names: Names, values: Sequence[Any], number: int, options: Any) -> list[Any]:
+    def _run(
+        self, step: _Step, names: Names, values: Sequence[Any], number: int, options: Any, metadata: Any = None
+    ) -> list[Any]:
         self._check_open()
-        options = _check_options(options)
         arrays = [convert_feed(value, meta, name)
                   for name, value, meta in zip(names, values, step.metas, strict=True)]
         watch = _Watch(options, self._closed)
@@ -280,7 +290,8 @@ class ClusterSession:
                 self.in_flight.add(step_id)
                 oldest = min(self.in_flight)
             try:
-                return self._run_step(step, step_id, oldest, arrays, number, watch)
+                return self._run_step(step, step_id, oldest, arrays, number, watch,
+                                      metadata if options.trace else None)
             finally:
                 self._lifelines.end(step_id)
                 with self._lock:
@@ -289,18 +300,25 @@ class ClusterSession:
             self._slots.release()
 
     def _run_step(
-        self, step: _Step, step_id: int, oldest: int, arrays: Sequence[Any], number: int, watch: _Watch
+        self, step: _Step, step_id: int, oldest: int, arrays: Sequence[Any], number: int, watch: _Watch,
+        traced: Any = None,
     ) -> list[Any]:
+        """Run a step. `traced`: the RunMetadata that gets its trace."""
+        method, traces, begin_ns = "run" if traced is None else "run_traced", dict[int, bytes](), perf_counter_ns()
         calls: dict[Future[Any], int] = {}
         death = self._lifelines.begin(step_id, step.plan.tasks, watch.check)
         for task, part in step.plan.tasks.items():
             feeds = pack_tensors([arrays[step.feed_tasks[name]] for name in part.feeds])
-            call = self.cluster.call(task, "run", step_id, oldest, step.texts[task], feeds, watch.remaining())
+            call = self.cluster.call(task, method, step_id, oldest, step.texts[task], feeds, watch.remaining())
             calls[call] = task
         results: list[Any] = [None] * number
         for task, message in self._collect(calls, death, step_id, watch).items():
+            if traced is not None:
+                message, traces[task] = message
             for index, tensor in zip(step.plan.tasks[task].fetched, unpack_tensors(message), strict=True):
                 results[index] = _writable(tensor)
+        if traced is not None:
+            traced.trace = merge_traces(traces, begin_ns, perf_counter_ns())
         return results
 
     def _collect(
@@ -375,9 +393,8 @@ def _check_options(options: Any) -> Any:
     if not isinstance(options, heald.RunOptions):
         raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass heald.RunOptions(timeout=2.0)")
     options.check()
-    asked = [name for name in ("trace", "work_queue", "partition_graphs") if getattr(options, name)]
-    if asked:
-        raise Unimplemented(f"a session of several workers has no {' and '.join(asked)}")
+    if options.work_queue:
+        raise Unimplemented("a session of several workers has no work_queue of a run")
     return options
 
 

@@ -39,6 +39,7 @@ from heald.runtime.host import LocalRendezvous
 
 from .task_graphs import task_name
 from .tensor_message import Message, pack_error, pack_tensors, unpack_error, unpack_tensors
+from .trace_message import pack_trace
 from .wave_rendezvous import WaveRendezvous
 
 # Sends a call (task, method, arguments) at once, and returns its answer. A dead worker's answer is Unavailable.
@@ -61,6 +62,7 @@ class Worker:
         self._finished: set[int] = set()
         self._oldest = 0
         self._callables: dict[bytes, Any] = {}
+        self._traces: dict[int, bytes] = {}
         self._lifeline = threading.Event()
         self._is_renewed = start == 1
         self._loss = "its variables are uninitialised"
@@ -74,12 +76,22 @@ class Worker:
 
     def run(self, step: int, oldest: int, plan: bytes, feeds: Message, timeout: float | None) -> list[Any]:
         """Run this worker's part of a step. Return [True, message of fetches] or [False, error]."""
+        return self._run_part(step, oldest, plan, feeds, heald.RunOptions(timeout=timeout))
+
+    def run_traced(self, step: int, oldest: int, plan: bytes, feeds: Message, timeout: float | None) -> list[Any]:
+        """As `run`. Return [True, [message of fetches, message of the trace]] or [False, error]."""
+        options = heald.RunOptions(timeout=timeout, trace=True)
+        succeeded, result = self._run_part(step, oldest, plan, feeds, options)
+        trace = self._traces.pop(step, b"")
+        return [succeeded, [result, trace] if succeeded else result]
+
+    def _run_part(self, step: int, oldest: int, plan: bytes, feeds: Message, options: Any) -> list[Any]:
         try:
             meeting, token = self._begin(step, oldest)
         except HealdError as error:
             return [False, pack_error(self._with_worker_name(error))]
         try:
-            return [True, pack_tensors(self._run(step, plan, feeds, timeout, meeting, token))]
+            return [True, pack_tensors(self._run(step, plan, feeds, options, meeting, token))]
         except HealdError as error:
             return [False, pack_error(self._with_worker_name(error))]
         except Exception as error:  # noqa: BLE001 - an engine would send the exception as a pickle
@@ -189,20 +201,21 @@ class Worker:
             meeting.abort(Cancelled("the step has ended"))
 
     def _run(
-        self, step: int, plan: bytes, feeds: Message, timeout: float | None, meeting: LocalRendezvous,
+        self, step: int, plan: bytes, feeds: Message, options: Any, meeting: LocalRendezvous,
         token: heald.CancelToken,
     ) -> list[Any]:
         names_fed, fetches, targets, waves = json.loads(plan)
         answers: list[Future[Any]] = []
         rendezvous = WaveRendezvous(meeting, waves, lambda task, keys, arrays: answers.append(self._post(
             task, "deliver", (step, keys, pack_tensors(arrays)))))
-        options = heald.RunOptions(timeout=timeout, cancel=token)
-        with self._session.limited_step(options, lambda: rendezvous) as within:
+        with self._session.limited_step(options._replace(cancel=token), lambda: rendezvous) as within:
             run = self._callables.get(plan)
             if run is None:
                 run = self._session.callable_within(within, fetches, names_fed, targets)
                 self._callables[plan] = run
             results: list[Any] = run(*unpack_tensors(feeds), options=within)
+        if within.trace is not None:
+            self._traces[step] = pack_trace(within.trace)
         _wait_for_answers(answers, token)
         return results
 

@@ -129,12 +129,13 @@ def _refusals_by_node(refusals: Iterable[FusionRefusal], names: Collection[str])
 
 def _of_graph(args: Namespace) -> tuple[list[dict[str, Any]], ExplainedStep]:
     """Return the rows of a graph's nodes, and the step that runs."""
-    from ...graphs.session.session import Session
+    from ...graphs.session.model import open_session
+    from ...runtime.service.runtime import runtime
     from .coverage import dependencies, sinks
 
     opened = open_graph(args)
     with ticking("placing"):
-        session = Session(opened.needed, device=args.device, target="local")
+        session = open_session(opened.needed, runtime(), device=args.device)
         graph = session.graph
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)

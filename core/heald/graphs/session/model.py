@@ -180,8 +180,8 @@ def load_graph(
     names = opened.description.signatures or (opened.signatures if hasattr(opened.source, "graph") else ())
     if default_signature is None and outputs is None and names:
         raise _several_signatures_error(names)
-    session = _make_session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
-                            readable_folders=opened.readable_folders())
+    session = open_session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
+                           readable_folders=opened.readable_folders())
     _check_description(session, default_signature, opened)
     checked = {name: _checked_signature(session, name, loaded, opened) for name, loaded in opened.signatures.items()}
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
@@ -196,7 +196,7 @@ def load_graph(
                  opened.source)
 
 
-def _make_session(graph: Graph, model_runtime: Runtime, **arguments: Any) -> Session:
+def open_session(graph: Graph, model_runtime: Runtime, **arguments: Any) -> Session:
     """Return a session of this process, or of the target in config."""
     target = model_runtime.config.cluster.target
     if is_local(target):

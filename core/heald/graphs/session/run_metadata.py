@@ -98,5 +98,10 @@ def _tensors(event: Event) -> Iterator[tuple[int, TensorMetadata]]:
 
 
 def _full_name(device: str) -> str:
-    """Return "CPU:0" as "/job:localhost/replica:0/task:0/device:CPU:0", and the host's calls on the CPU."""
+    """Return "CPU:0" as "/job:localhost/replica:0/task:0/device:CPU:0", and the host's calls on the CPU.
+
+    Devices of other processes have their full names already.
+    """
+    if device.startswith("/job:"):
+        return device
     return f"{TASK}/device:{'CPU:0' if device == 'host' else device}"

@@ -35,8 +35,8 @@ class TargetSession(Session):
     """As `Session`, for `target`. Raises the errors of the target's factory, too."""
 
     def __init__(
-        self, target: str, graph: Graph, own_runtime: Runtime, *, device: str | None,
-        initial_state: Sequence[Initializer], readable_folders: Sequence[Path],
+        self, target: str, graph: Graph, own_runtime: Runtime, *, device: str | None = None,
+        initial_state: Sequence[Initializer] = (), readable_folders: Sequence[Path] = (),
     ) -> None:
         super().__init__(graph, own_runtime, initial_state=initial_state, readable_folders=readable_folders)
         settings = own_runtime.config.explicit_settings(own_runtime.plugins.configs)

@@ -102,6 +102,7 @@ class Trace:
     """Events of one or more steps, in the order of their ends. Several threads may record at once.
 
     `epoch_ns`: the nanoseconds since 1970 at which the events' clock stood at 0.
+    `processes`: by thread of another process, its number and its name.
     """
 
     def __init__(self) -> None:
@@ -109,6 +110,7 @@ class Trace:
         self._unsettled: list[Timed] = []
         self._clocks: dict[int, DeviceClock] = {}  # by id of the device
         self.threads: dict[int, str] = {}
+        self.processes: dict[int, tuple[int, str]] = {}
         self.epoch_ns = time_ns() - perf_counter_ns()
 
     @property
@@ -116,6 +118,10 @@ class Trace:
         """The events, after a wait for the work of those on devices with queues."""
         self.settle()
         return self._events
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Add events of another process, in the order of their ends."""
+        self._events.extend(events)
 
     def begin(self, device: Device | None, stream: Stream = STREAM) -> Timed | None:
         """Begin to time a call on a device with a queue; None for another call. Raises the device's errors."""
@@ -195,7 +201,6 @@ class Trace:
         show processes apart. Arrows lead to each transfer between memories from the call that gave the value, and on
         to its users.
         """
-        process = os.getpid()
         rows: list[dict[str, Any]] = []
         tracks: dict[str, int] = {}  # device to the number of its track and clock
         for number, event in enumerate(self.events):
@@ -207,7 +212,8 @@ class Trace:
             outputs = [str(meta) for meta in event.outputs if meta is not None]
             if outputs:
                 args["outputs"] = ", ".join(outputs)
-            row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
+            row = {"name": event.call.op, "cat": event.device, "pid": self._process(event.thread), "tid": event.thread,
+                   "args": args}
             start, end = event.start_ns / 1000, event.end_ns / 1000
             if event.timed is not None and event.timed.span is not None and not event.is_asynchronous:
                 track = TRACKS + tracks.setdefault(event.device, len(tracks))
@@ -218,11 +224,15 @@ class Trace:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]
             else:
                 rows.append(row | {"ph": "X", "ts": start, "dur": end - start})
-        names = [_named("thread_name", process, tid, name) for tid, name in self.threads.items()]
+        names = [_named("thread_name", self._process(tid), tid, name) for tid, name in self.threads.items()]
+        names += [_named("process_name", process, 0, name) for process, name in sorted({*self.processes.values()})]
         for device, number in tracks.items():
             names += [_named("process_name", CLOCKS + number, 0, f"{device}'s clock"),
                       _named("thread_name", CLOCKS + number, TRACKS + number, f"{device}, its queue")]
-        return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
+        return {"traceEvents": [*names, *rows, *self._arrows()], "displayTimeUnit": "ms"}
+
+    def _process(self, thread: int) -> int:
+        return self.processes[thread][0] if thread in self.processes else os.getpid()
 
     def dump(
         self, path: str | os.PathLike[str], reasons: Mapping[str, str] = MappingProxyType({}),
@@ -233,12 +243,13 @@ class Trace:
         """
         write_whole(file_path(path), [json.dumps(self.to_chrome(reasons)).encode()])
 
-    def _arrows(self, process: int) -> Iterator[dict[str, Any]]:
+    def _arrows(self) -> Iterator[dict[str, Any]]:
         number = 0
         for event, sources in self.calls():
             for source in sources:
                 if COPY in (event.call.code, source.call.code):
-                    row = {"name": "transfer", "cat": "transfer", "id": number, "pid": process, "bp": "e"}
+                    row = {"name": "transfer", "cat": "transfer", "id": number, "pid": self._process(event.thread),
+                           "bp": "e"}
                     yield row | {"ph": "s", "tid": source.thread, "ts": source.start_ns / 1000}
                     yield row | {"ph": "f", "tid": event.thread, "ts": event.start_ns / 1000}
                     number += 1
