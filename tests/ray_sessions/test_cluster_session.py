@@ -390,7 +390,11 @@ def test_a_worker_that_starts_slowly_is_awaited_within_the_deadline():
         opened.cluster.kill(1)
         with pytest.raises(DeadlineExceeded):
             opened.run("z", {"x": X}, options=heald.RunOptions(timeout=0.2))
+        opened.cluster.call = lambda task, method, *args: Future()  # a call that waits for the start
+        with pytest.raises(DeadlineExceeded):
+            opened.run("z", {"x": X}, options=heald.RunOptions(timeout=0.2))
         threading.Timer(0.2, setattr, [opened.cluster, "call", original]).start()
+        opened.cluster.call = refuse
         assert opened.run("z", {"x": X}).shape == (3,)
 
 

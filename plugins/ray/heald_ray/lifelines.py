@@ -34,10 +34,10 @@ Check = Callable[[], None]  # raises the error of a caller that waits no longer
 class Lifelines:
     """Watches the workers of a cluster. Several threads may call.
 
-    `renew`: Tells a worker that started again its graph. Raises Unavailable for a worker that does not answer yet.
+    `renew`: Calls a worker that started again, to tell it its graph. The call fails while the worker does not answer.
     """
 
-    def __init__(self, cluster: Cluster, tasks: Iterable[int], renew: Callable[[int], None]) -> None:
+    def __init__(self, cluster: Cluster, tasks: Iterable[int], renew: Callable[[int], Future[Any]]) -> None:
         self._cluster, self._renew = cluster, renew
         self._lock = threading.Lock()
         self.lost: set[int] = set()
@@ -81,12 +81,13 @@ class Lifelines:
         end = monotonic() + RENEWAL_SECONDS
         while task in self.lost:
             self._attach(task)
-            try:
-                self._renew(task)
-            except Unavailable:
-                if monotonic() >= end:
-                    raise
+            call = self._renew(task)
+            _wait(call, check)
+            if call.exception() is not None:
                 check()
+                if monotonic() >= end:
+                    raise Unavailable(f"{task_name(task)} did not start again within {RENEWAL_SECONDS:g} s",
+                                      device=task_name(task))
                 threading.Event().wait(PAUSE_SECONDS)
                 continue
             with self._lock:
@@ -107,3 +108,11 @@ class Lifelines:
         for death in deaths:
             if not death.done():
                 death.set_exception(Unavailable(getattr(error, "message", str(error)), device=task_name(task)))
+
+
+def _wait(call: Future[Any], check: Check) -> None:
+    """Wait for a call. Raises the errors of `check`."""
+    is_done = threading.Event()
+    call.add_done_callback(lambda _: is_done.set())
+    while not is_done.wait(PAUSE_SECONDS):
+        check()

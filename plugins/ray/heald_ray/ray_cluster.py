@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -40,8 +39,6 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
     callers_runtime = runtime(config)
     settings = callers_runtime.config.explicit_settings(callers_runtime.plugins.configs)
     cluster = callers_runtime.config.cluster
-    if cluster.checkpoint is not None:  # workers have another working folder
-        settings["cluster"]["checkpoint"] = str(Path(cluster.checkpoint).absolute())
     _, _, place_of_cluster = target.partition(":")
     address = check_address(target if place_of_cluster.startswith("//") else place_of_cluster or LOCAL)
     os.environ.setdefault(*WAIT_FOR_REASONS)  # Ray reads it at its import

@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
 from itertools import count
 from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple
@@ -154,8 +153,7 @@ class ClusterSession:
             self._graph, self._nodes, self._graphs = extended_graph, nodes, graphs
             self.steps.clear()
             for task in range(self._count):
-                with suppress(Unavailable):  # a dead worker gets the graph when it has started again
-                    self._tell_graph(task, "extend")
+                self._extend(task)
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -240,18 +238,18 @@ class ClusterSession:
         nodes = resolve.resolve(graph, self._local.host.registries.ops)
         return nodes, cut_by_task(graph, nodes, self._requests, self._count)
 
-    def _tell_graph(self, task: int, method: str, *args: Any) -> None:
-        call = self.cluster.call(task, method, heald.graphdef.dumps(self._graphs.parts[task]), *args)
+    def _extend(self, task: int) -> None:
+        """Tell a worker the extended graph. A dead worker gets it when it has started again."""
+        call = self.cluster.call(task, "extend", heald.graphdef.dumps(self._graphs.parts[task]))
         if call.exception() is not None:
             self._lifelines.mark_lost(task)
-        _call_result(call, task)
+        else:
+            _call_result(call, task)
 
-    def _renew(self, task: int) -> None:
-        """Tell a worker that started again the graph, which may have been extended, and the checkpoint.
-
-        Raises Unavailable.
-        """
-        self._tell_graph(task, "renew", self._config.get("cluster", {}).get("checkpoint"))
+    def _renew(self, task: int) -> Future[Any]:
+        """Tell a worker that started again the graph, which may have been extended, and the checkpoint."""
+        checkpoint = self._config.get("cluster", {}).get("checkpoint")
+        return self.cluster.call(task, "renew", heald.graphdef.dumps(self._graphs.parts[task]), checkpoint)
 
     def _check_open(self) -> None:
         if self._closed.is_set():

@@ -63,6 +63,12 @@ def test_a_factory_may_return_core_s_session_with_a_rendezvous_of_its_own():
         assert other.run("y").tolist() == [-1, -2]
 
 
+@pytest.mark.parametrize("target", ["told", "meet"])
+def test_a_session_that_a_factory_makes_is_local_whatever_target_config_has(target):
+    with heald.Session(negation(), CONFIG | {"cluster": {"target": target}}) as session:
+        assert session.run("y", {"x": X}).tolist() == [-1, -2]
+
+
 @pytest.mark.parametrize(("target", "error", "message"), [
     ("tolt://a", NotFound,
      "no plugin serves the target 'tolt://a'; prefixes: local, meet, ray, told; did you mean told?"),

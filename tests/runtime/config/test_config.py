@@ -206,12 +206,15 @@ def test_explicit_settings_are_the_argument_of_another_process(tmp_path: Path) -
         name: str = "a"
 
     toml = ("[placement]\nremap = {'GPU:*' = 'CPU:0'}\n[kernels]\nAdd = 'b'\n[work_queues.slow]\nthreads = 1\n"
-            "[cluster]\nworkers = 3\n[plugin.X-y]\nname = 'n'\n")
-    config = load(tmp_path, {"placement": {"clear": True}}, toml, HEALD_PLUGIN__X_Y__PRECISION="3")
+            "[cluster]\nworkers = 3\ncheckpoint = 'c'\n[plugin.X-y]\nname = 'n'\n")
+    argument = {"placement": {"clear": True}, "plugins": {"load": ["a.py", "b.c"]}}
+    config = load(tmp_path, argument, toml, HEALD_PLUGIN__X_Y__PRECISION="3")
     settings = config.explicit_settings({"X-y": Options(3, "n")})
     assert settings == {
         "placement": {"remap": {"GPU:*": "CPU:0"}, "clear": True}, "kernels": {"Add": "b"},
-        "work_queues": {"slow": {"threads": 1}}, "cluster": {"workers": 3},
+        "work_queues": {"slow": {"threads": 1}},
+        "cluster": {"workers": 3, "checkpoint": str(Path("c").absolute())},
+        "plugins": {"load": (str(Path("a.py").absolute()), "b.c")},
         "plugin": {"x_y": {"precision": 3, "name": "n"}}}
     copy = load(tmp_path, settings)
     assert (copy.placement, copy.kernels, copy.work_queues) == (config.placement, config.kernels, config.work_queues)

@@ -33,7 +33,7 @@ from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
 from .graph_reader import read_graph
 from .session import Session
-from .targets import is_local
+from .targets import is_local, target_of_config
 
 MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
 MOST_NAMES = 20  # of signatures, in an error
@@ -198,7 +198,7 @@ def load_graph(
 
 def open_session(graph: Graph, model_runtime: Runtime, **arguments: Any) -> Session:
     """Return a session of this process, or of the target in config."""
-    target = model_runtime.config.cluster.target
+    target = target_of_config(model_runtime.config)
     if is_local(target):
         return Session(graph, model_runtime, **arguments)
     from .target_session import TargetSession  # most processes have no target

@@ -74,7 +74,7 @@ from .partial_run import PartialRun, PartialRuns, PartialStep
 from .pre_placement import enabled_passes, run_pre_placement_passes
 from .run_metadata import RunMetadata
 from .step_compiler import StepCompiler
-from .targets import check_arguments, is_local, session_at
+from .targets import check_arguments, is_local, session_at, target_of_config
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
 NO_CONNECTIONS: Mapping[str, str] = MappingProxyType({})
@@ -111,7 +111,7 @@ class Session:
         config = args[1] if len(args) > 1 else options.get("config")
         if is_local(target) and not isinstance(config, Runtime):
             empty._runtime = runtime(config)
-            target = empty._runtime.config.cluster.target
+            target = target_of_config(empty._runtime.config)
         return empty if is_local(target) else session_at(target, *args, **options)
 
     @boundary

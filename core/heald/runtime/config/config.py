@@ -23,6 +23,7 @@ from ..contract.work_queue import WorkQueueConfig
 from ..support.plugin_guard import plugin_guard
 from ..support.records import dataclass
 from .debug import DebugConfig
+from .file import is_path
 from .files import FilesConfig
 from .limits import LimitsConfig
 from .placement import PlacementConfig
@@ -120,6 +121,7 @@ HARMLESS_SETTINGS = frozenset({
     "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
     "eager.handler", "eager.asynchronous",
 })
+PATH_SETTINGS = frozenset({"plugins.load", "files.read", "files.write", "placement.statistics", "cluster.checkpoint"})
 LARGEST_NAMED_KEYS = 10  # keys in a warning
 
 
@@ -187,6 +189,8 @@ class Config:
     def explicit_settings(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
         """The settings that count and are no defaults, as an argument of `load_config` in another process.
 
+        Paths are absolute: the other process has another working folder.
+
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
         settings: dict[str, Any] = {}
@@ -201,7 +205,8 @@ class Config:
                 settings.setdefault(section, {}).setdefault(queue, {})[field] = row.value
             else:
                 field = rest.partition(".")[0]
-                settings.setdefault(section, {})[field] = getattr(getattr(self, section), field)
+                value = getattr(getattr(self, section), field)
+                settings.setdefault(section, {})[field] = _absolute(value) if row.key in PATH_SETTINGS else value
         typed = {folded_id(name): options for name, options in plugins.items()}
         rows_not_used = self.ignored_rows(plugins)
         for plugin, option, row in self._options():
@@ -331,6 +336,13 @@ def _warning(source: FoundFile, rows: Sequence[SettingRow]) -> str:
     more = f" and {len(keys) - LARGEST_NAMED_KEYS} more" if len(keys) > LARGEST_NAMED_KEYS else ""
     return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:LARGEST_NAMED_KEYS])}{more}; "
             f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
+
+
+def _absolute(value: Any) -> Any:
+    """A path, or the paths of a list, as seen from any folder. Names of modules stay."""
+    if isinstance(value, tuple):
+        return tuple(str(Path(entry).absolute()) if is_path(entry) else entry for entry in value)
+    return None if value is None else str(Path(value).absolute())
 
 
 def folded_id(plugin_id: str) -> str:
