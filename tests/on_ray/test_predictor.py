@@ -22,13 +22,18 @@ def node(tmp_path, monkeypatch):
     return tmp_path
 
 
+def path_on_node(model):
+    files, contents = read_files(model)
+    return model_path(files, lambda: contents)
+
+
 def files_below(folder):
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize("name", ["frozen.pb", "saved_model"])
 def test_a_models_files_arrive_as_they_were(node, name):
-    model = model_path(*read_files(DIGITS / name))
+    model = path_on_node(DIGITS / name)
     assert model.name == name
     if (DIGITS / name).is_dir():
         assert files_below(model) == files_below(DIGITS / name)
@@ -36,32 +41,38 @@ def test_a_models_files_arrive_as_they_were(node, name):
         assert model.read_bytes() == (DIGITS / name).read_bytes()
 
 
-def test_files_that_are_on_the_node_are_used_again(node):
+def test_files_that_are_on_the_node_are_used_again_and_no_contents_are_asked_for(node):
     files, contents = read_files(DIGITS / "frozen.pb")
-    first = model_path(files, contents)
-    assert model_path(files, np.zeros_like(contents)) == first  # the contents are not read
+    reads = []
+
+    def read_contents():
+        reads.append(files.digest)
+        return contents
+
+    assert model_path(files, read_contents) == model_path(files, read_contents)
+    assert reads == [files.digest]
 
 
 def test_changed_files_of_a_node_are_data_loss(node):
     files, contents = read_files(DIGITS / "frozen.pb")
-    model = model_path(files, contents)
+    model = model_path(files, lambda: contents)
     model.write_bytes(b"x" * model.stat().st_size)
     with pytest.raises(DataLoss, match="are not those of the model"):
-        model_path(files, contents)
+        model_path(files, lambda: contents)
 
 
 def test_a_folder_that_others_may_write_to_is_refused(node):
     files, contents = read_files(DIGITS / "frozen.pb")
-    model_path(files, contents).parents[1].chmod(0o777)
+    model_path(files, lambda: contents).parents[1].chmod(0o777)
     with pytest.raises(PermissionDenied, match="others may write to it"):
-        model_path(files, contents)
+        model_path(files, lambda: contents)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(node, name):
     files, contents = read_files(DIGITS / "frozen.pb")
     with pytest.raises(InvalidArgument, match="leads out"):
-        model_path(files._replace(name=name), contents)
+        model_path(files._replace(name=name), lambda: contents)
 
 
 def test_a_path_without_a_file_is_not_found(tmp_path):

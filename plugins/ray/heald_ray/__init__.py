@@ -2,6 +2,7 @@
 
     connection   the one call of ray.init: address, tokens, the module path of workers
     model_files  a model's files as bytes in Ray's object store, and as files on each node
+    sent_config  the caller's config on the workers, as JSON of its layers
     versions     Python, heald and its plugins on the caller's side and on the workers'
     resources    resources that no node declares, told as an error
     predictor    the class that `ds.map_batches` runs in its actors

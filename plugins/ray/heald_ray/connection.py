@@ -20,7 +20,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -150,14 +152,15 @@ def _import_ray() -> Any:
 def _check_cluster(address: str, *, insecure: bool) -> None:
     """Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal."""
     _check_port(address)
-    if _takes_call(address, "disabled"):
-        if insecure:
-            return
+    modes = ("disabled", "token") if _has_token() else ("disabled",)
+    with ThreadPoolExecutor(len(modes)) as threads:  # each call starts a process, so that both run at once
+        is_open, *takes_token = threads.map(partial(_takes_call, address), modes)
+    if is_open and not insecure:
         raise PermissionDenied(
             f"the cluster at {address} takes calls without a token: whoever reaches its port runs code there",
             hint="start it with RAY_AUTH_MODE=token, or accept this by --insecure")
-    if not _has_token() or not _takes_call(address, "token"):
-        fault = "is wrong" if _has_token() else "is missing"
+    if not is_open and takes_token != [True]:
+        fault = "is wrong" if takes_token else "is missing"
         raise Unauthenticated(f"the cluster at {address} asks for a token, which {fault} here", hint=HINT_OF_TOKENS)
 
 

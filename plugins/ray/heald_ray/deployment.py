@@ -4,6 +4,9 @@ Serve routes a request to a replica, which has the model. Requests that wait tog
 gathers them, rows of equal types and shapes are joined, and the outputs are split again. A joined run that fails is
 repeated request by request, so that only the faulty one fails. The model runs in a thread; the loop goes on reading.
 
+The caller may end while the application runs. A second deployment, ModelKeeper, therefore keeps the model's files for
+replicas that start later on a node without them. It has one replica, which needs no CPU.
+
 Every replica has version 1 of one model. A new version is a new deployment, which Serve rolls out.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from heald.errors import HealdError, InvalidArgument, NotFound, ResourceExhausted, Unimplemented, typed_error
@@ -27,7 +31,8 @@ from heald_serve.rest.response_text import columns_body, rows_body
 from heald_serve.rest.rest_api import signature_name
 from ray import serve
 
-from .predictor import LoadedModel, model_arguments
+from .model_files import ModelFiles, model_path, read_files
+from .predictor import LoadedModel, get_contents, model_arguments
 
 VERSION = 1
 LARGEST_BODY_BYTES = 256 << 20
@@ -91,11 +96,37 @@ def _run_alone(prediction: Prediction) -> Result:
         return error if isinstance(error, HealdError) else typed_error(error)
 
 
+class ModelKeeper:
+    """A replica of the deployment that keeps the model's files while the application runs, for nodes without them."""
+
+    def __init__(self, model: Any, contents: Sequence[Any]) -> None:
+        """A second start finds the files of the first on its node. Raises as `model_path` and `get_contents`."""
+        import ray
+
+        path = model_path(ModelFiles(*model), lambda: get_contents(*contents))
+        self._reference = ray.put(read_files(path)[1])
+
+    def contents(self) -> list[Any]:
+        """Return a reference to the contents, within a list: Ray moves the contents to each node at most once."""
+        return [self._reference]
+
+
+def _ask_keeper(keeper: Any) -> Any:
+    """Return the contents. Serve runs a constructor in an event loop, where a call waits in another thread alone."""
+    with ThreadPoolExecutor(1) as threads:
+        references: list[Any] = threads.submit(lambda: keeper.contents.remote().result()).result()
+    return get_contents(*references)
+
+
 class ModelReplica:
     """A replica of the deployment. Serve calls it with requests of Starlette."""
 
-    def __init__(self, name: str, arguments: Mapping[str, Any], batch: Mapping[str, Any]) -> None:
-        """Raises as `LoadedModel`."""
+    def __init__(
+        self, name: str, arguments: Mapping[str, Any], batch: Mapping[str, Any], keeper: Any = None,
+    ) -> None:
+        """`keeper`: The handle of a ModelKeeper; None for a model on the workers. Raises as `LoadedModel`."""
+        if keeper is not None:
+            arguments = {**arguments, "contents": lambda: _ask_keeper(keeper)}
         self._version = ServedVersion(name, VERSION, signatures_of(LoadedModel(**arguments).model))
         self.run_batch.set_max_batch_size(batch["max_batch_size"])
         self.run_batch.set_batch_wait_timeout_s(batch["batch_wait_timeout_s"])
@@ -164,7 +195,7 @@ async def _read_body(request: Any) -> bytes:
 
 def make_application(
     model: str | os.PathLike[str], *, name: str, max_batch_size: int = 32, batch_wait_timeout_s: float = 0.005,
-    model_on_workers: bool = False, device: str | None = None, **options: Any,
+    model_on_workers: bool = False, device: str | None = None, config: Any = None, **options: Any,
 ) -> Any:
     """Return an application for `ray.serve.run`, whose replicas answer for the model `name`.
 
@@ -176,6 +207,10 @@ def make_application(
     if max_batch_size < 1 or not 0 <= batch_wait_timeout_s < float("inf"):
         raise InvalidArgument(f"max_batch_size={max_batch_size}, batch_wait_timeout_s={batch_wait_timeout_s}: a batch "
                               "has at least one request, and waits for no negative time")
-    arguments = model_arguments(model, model_on_workers=model_on_workers, device=device)
+    arguments = model_arguments(model, model_on_workers=model_on_workers, device=device, config=config)
     batch = {"max_batch_size": max_batch_size, "batch_wait_timeout_s": batch_wait_timeout_s}
-    return serve.deployment(ModelReplica, name=name, **options).bind(name, arguments, batch)
+    keeper = None
+    if "contents" in arguments:
+        keeper = serve.deployment(ModelKeeper, name=f"{name}-files", ray_actor_options={"num_cpus": 0}).bind(
+            arguments["model"], arguments.pop("contents"))
+    return serve.deployment(ModelReplica, name=name, **options).bind(name, arguments, batch, keeper)

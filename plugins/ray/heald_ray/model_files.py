@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -21,6 +21,9 @@ from heald.runtime.support import whole_file
 MOST_FILES = 100_000
 PRIVATE_FOLDER = 0o700
 _CHUNK_BYTES = 1 << 20
+
+
+ReadContents = Callable[[], Any]
 
 
 class ModelFiles(NamedTuple):
@@ -69,8 +72,10 @@ def _walk(root: Path) -> list[Path]:
     return files
 
 
-def model_path(files: ModelFiles, contents: Any) -> Path:
+def model_path(files: ModelFiles, read_contents: ReadContents) -> Path:
     """Return the path of the model on this node, and write its files where none has yet.
+
+    `read_contents`: Returns the contents, as an array of bytes. A node that has the files asks for none.
 
     Raises DataLoss for contents that do not have the manifest's hash, PermissionDenied for a folder of another user.
     """
@@ -79,7 +84,7 @@ def model_path(files: ModelFiles, contents: Any) -> Path:
     _check_owner(cache)
     folder = cache / files.digest
     if not folder.is_dir():
-        _write(files, contents, folder)
+        _write(files, read_contents(), folder)
     model = folder / _safe(files.name)
     try:
         digest = _digest(files.sizes, _chunks_of_files([model / _safe(name) for name in files.sizes]))

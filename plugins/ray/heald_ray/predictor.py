@@ -14,37 +14,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import heald
-from heald.errors import InvalidArgument
+from heald.errors import InvalidArgument, Unavailable
 
-from .model_files import ModelFiles, model_path, read_files
+from .model_files import ModelFiles, ReadContents, model_path, read_files
+from .sent_config import pack_config, unpack_config
 from .versions import check_versions, installed_versions
 
 
 def predictor_arguments(
     model: str | os.PathLike[str], *, model_on_workers: bool = False, inputs: Mapping[str, str] | None = None,
     outputs: Sequence[str] | None = None, keep: Sequence[str] = (), device: str | None = None,
-    signature: str | None = None,
+    signature: str | None = None, config: Any = None,
 ) -> dict[str, Any]:
     """Return the arguments of `Predictor`. The files of the model go to the object store of the connected cluster.
 
     `model_on_workers`: The path names the model on every node, such as one of a shared disk, and nothing is sent.
     `inputs`: The column that feeds an input, where its name differs. `keep`: Columns that the results have, too.
     `device`: The place of nodes that ask for none: GPU:0 for an actor that has a GPU of Ray's.
+    `config`: As in `heald.load`. The workers have the caller's config, and their own behind it.
 
-    Raises NotFound and PermissionDenied for files that cannot be read.
+    Raises NotFound and PermissionDenied for files that cannot be read, InvalidArgument for a wrong config.
     """
     arguments = model_arguments(model, model_on_workers=model_on_workers, outputs=outputs, device=device,
-                                signature=signature)
+                                signature=signature, config=config)
     return {**arguments, "inputs": dict(inputs or {}), "keep": list(keep)}
 
 
 def model_arguments(
     model: str | os.PathLike[str], *, model_on_workers: bool = False, outputs: Sequence[str] | None = None,
-    device: str | None = None, signature: str | None = None,
+    device: str | None = None, signature: str | None = None, config: Any = None,
 ) -> dict[str, Any]:
     """Return the arguments of `LoadedModel`. Raises as `predictor_arguments`."""
     arguments: dict[str, Any] = {
-        "versions": installed_versions(), "device": device,
+        "versions": installed_versions(), "device": device, "config": pack_config(config),
         "outputs": None if outputs is None else list(outputs), "signature": signature}
     if model_on_workers:
         return {"model": os.fspath(model), **arguments}
@@ -57,17 +59,23 @@ def model_arguments(
 class LoadedModel:
     """A model that is loaded on a node, as `predictor_arguments` describes it."""
 
-    def __init__(self, model: Any, versions: Mapping[str, str], contents: Any = None, **options: Any) -> None:
-        """Raises FailedPrecondition for other versions, DataLoss for other bytes, and the errors of `heald.load`."""
+    def __init__(
+        self, model: Any, versions: Mapping[str, str], contents: Sequence[Any] | ReadContents = (),
+        config: str | None = None, **options: Any,
+    ) -> None:
+        """`contents`: A reference to the contents of the model's files, or a function that returns them.
+
+        Raises FailedPrecondition for other versions, DataLoss for other bytes, Unavailable for bytes that are lost.
+        Raises the errors of `heald.load`.
+        """
         check_versions(versions)
         if isinstance(model, str):
             path: str | os.PathLike[str] = model
         else:
-            import ray
-
-            path = model_path(ModelFiles(*model), ray.get(contents[0]))
+            path = model_path(ModelFiles(*model), contents if callable(contents) else lambda: get_contents(*contents))
         device = options.pop("device", None) or _device_of_actor()
-        self.model: Any = heald.load(path, device=device, **options)
+        self.model: Any = heald.load(path, device=device, config=None if config is None else unpack_config(config),
+                                     **options)
 
     def run(self, *arrays: Any) -> list[Any]:
         """Return the outputs in order."""
@@ -75,11 +83,24 @@ class LoadedModel:
         return [results] if len(self.model.outputs) == 1 else list(results.values())
 
 
+def get_contents(reference: Any) -> Any:
+    """Return the contents of a model's files. Raises Unavailable where Ray has lost them."""
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        return ray.get(reference)
+    except RayError as error:
+        reason = str(error).strip().partition("\n")[0][:500]
+        raise Unavailable(f"the model's files are lost: {reason}",
+                          hint="start the program that sent them again, or use model_on_workers") from None
+
+
 class Predictor:
     """Called with a batch of columns, it returns the outputs by name and the columns that are kept."""
 
     def __init__(
-        self, *, model: Any, versions: Mapping[str, str], contents: Any = None, inputs: Mapping[str, str],
+        self, *, model: Any, versions: Mapping[str, str], contents: Sequence[Any] = (), inputs: Mapping[str, str],
         keep: Sequence[str], **options: Any,
     ) -> None:
         """Raises InvalidArgument for a name that is no input, and as `LoadedModel`."""
