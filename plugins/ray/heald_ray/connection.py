@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,12 +74,17 @@ def connect(
     if not is_local and (cpus is not None or resources):
         raise InvalidArgument(f"cpus and resources are for a cluster that starts here, and '{address}' is running",
                               hint="give them to `ray start` on its machines")
-    _prepare_environment(is_local=is_local, insecure=insecure)
-    ray = _import_ray()
-    if ray.is_initialized():
+    is_imported = "ray" in sys.modules  # an imported Ray has read its mode
+    if is_imported and sys.modules["ray"].is_initialized():
         raise FailedPrecondition("this process is connected to a cluster already", hint="call ray.shutdown() first")
+    _prepare_environment(is_local=is_local, insecure=insecure)
+    _check_installation()
     if not is_local:
-        _check_cluster(address, insecure=insecure)
+        mode = _mode_of_cluster(address, insecure=insecure)
+        if not is_imported:
+            os.environ["RAY_AUTH_MODE"] = mode
+    import ray
+
     options = _node_options(cpus, resources or {}) if is_local else {}
     with TemporaryDirectory(prefix="heald-ray-") as empty:
         try:
@@ -95,7 +101,9 @@ def open_connection(address: str = LOCAL, **options: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        _import_ray().shutdown()
+        import ray
+
+        ray.shutdown()
 
 
 def check_address(address: str) -> str:
@@ -141,16 +149,16 @@ def _has_token() -> bool:
     return (Path.home() / TOKEN_FILE).exists()
 
 
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise NotFound(f"Ray is not installed: {error}", hint="pip install 'ray[data]>=2.59'") from None
-    return ray
+def _check_installation() -> None:
+    if find_spec("ray") is None:
+        raise NotFound("Ray is not installed", hint="pip install 'ray[data]>=2.59'")
 
 
-def _check_cluster(address: str, *, insecure: bool) -> None:
-    """Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal."""
+def _mode_of_cluster(address: str, *, insecure: bool) -> str:
+    """Return the value of RAY_AUTH_MODE for calls to the cluster.
+
+    Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal.
+    """
     _check_port(address)
     modes = ("disabled", "token") if _has_token() else ("disabled",)
     with ThreadPoolExecutor(len(modes)) as threads:  # each call starts a process, so that both run at once
@@ -162,6 +170,7 @@ def _check_cluster(address: str, *, insecure: bool) -> None:
     if not is_open and takes_token != [True]:
         fault = "is wrong" if takes_token else "is missing"
         raise Unauthenticated(f"the cluster at {address} asks for a token, which {fault} here", hint=HINT_OF_TOKENS)
+    return "disabled" if is_open else "token"
 
 
 def _check_port(address: str) -> None:
