@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+import heald_ray
 import pytest
 from heald.errors import FailedPrecondition, InvalidArgument, PermissionDenied, Unauthenticated, Unavailable
 from heald_ray import connection
@@ -82,6 +83,37 @@ def test_errors_of_ray_are_typed_and_keep_their_reason(ray_init, text, kind, wor
     ray_init(RuntimeError(text))
     with pytest.raises(kind, match=words):
         connect("local")
+
+
+@pytest.mark.parametrize("call", [
+    lambda: heald_ray.predictor_arguments("model.pb"), lambda: heald_ray.check_resources({"CPU": 1}),
+    lambda: heald_ray.predictor_arguments("model.pb", model_on_workers=True),
+])
+def test_a_call_without_a_connection_is_refused_before_ray_chooses_a_cluster(call):
+    with pytest.raises(FailedPrecondition, match="connected to no cluster"):
+        call()
+
+
+@pytest.mark.parametrize(("is_open", "has_token", "takes_token", "insecure", "result"), [
+    (True, False, None, True, "disabled"), (True, True, True, True, "disabled"),
+    (True, True, True, False, PermissionDenied), (True, False, None, False, PermissionDenied),
+    (False, True, True, False, "token"), (False, True, True, True, "token"),
+    (False, True, False, False, Unauthenticated), (False, False, None, True, Unauthenticated),
+])
+def test_the_mode_of_a_cluster_is_asked_for(ray_init, monkeypatch, is_open, has_token, takes_token, insecure, result):
+    answers = {"disabled": is_open, "token": takes_token}
+    for name, answer in {"_check_port": None, "_has_token": has_token}.items():
+        monkeypatch.setattr(connection, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(connection, "_takes_call", lambda _, mode: answers[mode])
+    calls = ray_init()
+    if isinstance(result, type):
+        with pytest.raises(result):
+            connect("10.0.0.1:6379", insecure=insecure)
+        assert not calls
+    else:
+        connect("10.0.0.1:6379", insecure=insecure)
+        assert [call["address"] for call in calls] == ["10.0.0.1:6379"]
+        assert connection._mode_of_cluster("10.0.0.1:6379", insecure=insecure) == result
 
 
 def test_an_environment_that_turns_tokens_off_is_refused(monkeypatch):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from heald.errors import InvalidArgument, NotFound
+from heald.errors import FailedPrecondition, InvalidArgument, NotFound
 
 pytest.importorskip("ray.serve", reason="Ray Serve is not installed", exc_type=ImportError)
 from heald_ray.deployment import ModelReplica, Prediction, make_application, run_predictions
@@ -132,10 +132,32 @@ def test_a_bad_request_has_a_status_and_an_error(ask, method, path, document, st
 
 
 @pytest.mark.parametrize("bounds", [{"max_batch_size": 0}, {"batch_wait_timeout_s": -1.0},
-                                    {"batch_wait_timeout_s": float("nan")}])
+                                    {"batch_wait_timeout_s": float("nan")}, {"max_batch_size": 2.5},
+                                    {"max_batch_size": "8"}, {"batch_wait_timeout_s": None}])
 def test_bounds_of_a_batch_that_no_batch_has_are_refused(bounds):
     with pytest.raises(InvalidArgument, match="a batch has at least one request"):
         make_application(DIGITS / "frozen.pb", name="digits", model_on_workers=True, **bounds)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "a#b", 3])
+def test_a_name_that_no_path_has_is_refused(name):
+    with pytest.raises(InvalidArgument, match="is no name of a model"):
+        make_application(DIGITS / "frozen.pb", name=name, model_on_workers=True)
+
+
+@pytest.mark.parametrize("options", [
+    {"autoscaling_config": {"min_replicas": 5, "max_replicas": 2}}, {"autoscaling_config": {"max_replicas": "many"}},
+    {"num_replicas": -1}, {"num_replicas": 2, "autoscaling_config": {"min_replicas": 1}}, {"max_ongoing_requests": 0},
+    {"max_queued_requests": -5}, {"unknown": 1}, {"ray_actor_options": {"unknown": 1}}, {"ray_actor_options": 3},
+])
+def test_options_that_serve_refuses_are_invalid(options):
+    with pytest.raises(InvalidArgument, match="Serve refuses the options of 'digits'"):
+        make_application(DIGITS / "frozen.pb", name="digits", model_on_workers=True, **options)
+
+
+def test_an_application_needs_a_connection_before_ray_chooses_a_cluster():
+    with pytest.raises(FailedPrecondition, match="connected to no cluster"):
+        make_application(DIGITS / "frozen.pb", name="digits", model_on_workers=True)
 
 
 def test_a_model_that_is_absent_on_a_worker_is_not_found():

@@ -94,6 +94,14 @@ def connect(
             raise _typed_error(address, error) from None
 
 
+def check_connected() -> None:
+    """Raises FailedPrecondition in a process that is not connected. Ray would choose a cluster by itself."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        raise FailedPrecondition("this process is connected to no cluster",
+                                 hint='call heald_ray.connect("local") or heald_ray.connect("HOST:PORT") first')
+
+
 @contextmanager
 def open_connection(address: str = LOCAL, **options: Any) -> Iterator[None]:
     """`connect` for the time of a with statement. Raises as `connect`."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -31,11 +32,13 @@ from heald_serve.rest.response_text import columns_body, rows_body
 from heald_serve.rest.rest_api import signature_name
 from ray import serve
 
+from .connection import check_connected
 from .model_files import ModelFiles, model_path, read_files
 from .predictor import LoadedModel, get_contents, model_arguments
 
 VERSION = 1
 LARGEST_BODY_BYTES = 256 << 20
+NAME = re.compile(r"[^/:#]+")
 JSON_TYPE = "application/json"
 AVAILABLE = "AVAILABLE"
 
@@ -202,15 +205,35 @@ def make_application(
     `max_batch_size`: Most requests of a run. `batch_wait_timeout_s`: The wait for further ones.
     `options`: Of a deployment of Serve: max_ongoing_requests, max_queued_requests, autoscaling_config, ...
 
-    Raises InvalidArgument for bounds of a batch below their least values, and as `model_arguments`.
+    Raises InvalidArgument for bounds of a batch below their least values, for a name that no path of REST has, and for
+    options that Serve refuses. Raises as `predictor_arguments`.
     """
-    if max_batch_size < 1 or not 0 <= batch_wait_timeout_s < float("inf"):
-        raise InvalidArgument(f"max_batch_size={max_batch_size}, batch_wait_timeout_s={batch_wait_timeout_s}: a batch "
-                              "has at least one request, and waits for no negative time")
+    _check_batch(max_batch_size, batch_wait_timeout_s)
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidArgument(f"{name!r} is no name of a model", hint="a text without '/', ':' and '#'")
+    replicas = _deploy(ModelReplica, name, options)
+    check_connected()
     arguments = model_arguments(model, model_on_workers=model_on_workers, device=device, config=config)
     batch = {"max_batch_size": max_batch_size, "batch_wait_timeout_s": batch_wait_timeout_s}
     keeper = None
     if "contents" in arguments:
-        keeper = serve.deployment(ModelKeeper, name=f"{name}-files", ray_actor_options={"num_cpus": 0}).bind(
+        keeper = _deploy(ModelKeeper, f"{name}-files", {"ray_actor_options": {"num_cpus": 0}}).bind(
             arguments["model"], arguments.pop("contents"))
-    return serve.deployment(ModelReplica, name=name, **options).bind(name, arguments, batch, keeper)
+    return replicas.bind(name, arguments, batch, keeper)
+
+
+def _check_batch(size: object, seconds: object) -> None:
+    is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 1
+    if not is_size or not isinstance(seconds, int | float) or not 0 <= seconds < float("inf"):
+        raise InvalidArgument(f"max_batch_size={size!r}, batch_wait_timeout_s={seconds!r}: a batch has at least one "
+                              "request, and waits for no negative time")
+
+
+def _deploy(kind: type, name: str, options: Mapping[str, Any]) -> Any:
+    """Return a deployment. Raises InvalidArgument for options that Serve refuses."""
+    try:
+        return serve.deployment(kind, name=name, **options)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:500]
+        raise InvalidArgument(f"Serve refuses the options of '{name}': {reason}",
+                              hint="options are those of ray.serve.deployment") from None

@@ -16,6 +16,7 @@ from typing import Any
 import heald
 from heald.errors import InvalidArgument, Unavailable
 
+from .connection import check_connected
 from .model_files import ModelFiles, ReadContents, model_path, read_files
 from .sent_config import pack_config, unpack_config
 from .versions import check_versions, installed_versions
@@ -33,8 +34,10 @@ def predictor_arguments(
     `device`: The place of nodes that ask for none: GPU:0 for an actor that has a GPU of Ray's.
     `config`: As in `heald.load`. The workers have the caller's config, and their own behind it.
 
-    Raises NotFound and PermissionDenied for files that cannot be read, InvalidArgument for a wrong config.
+    Raises FailedPrecondition in a process that is not connected, NotFound and PermissionDenied for files that cannot
+    be read, InvalidArgument for a wrong config.
     """
+    check_connected()
     arguments = model_arguments(model, model_on_workers=model_on_workers, outputs=outputs, device=device,
                                 signature=signature, config=config)
     return {**arguments, "inputs": dict(inputs or {}), "keep": list(keep)}
@@ -44,12 +47,16 @@ def model_arguments(
     model: str | os.PathLike[str], *, model_on_workers: bool = False, outputs: Sequence[str] | None = None,
     device: str | None = None, signature: str | None = None, config: Any = None,
 ) -> dict[str, Any]:
-    """Return the arguments of `LoadedModel`. Raises as `predictor_arguments`."""
+    """Return the arguments of `LoadedModel`. Raises as `predictor_arguments`.
+
+    A model on the workers needs no connection.
+    """
     arguments: dict[str, Any] = {
         "versions": installed_versions(), "device": device, "config": pack_config(config),
         "outputs": None if outputs is None else list(outputs), "signature": signature}
     if model_on_workers:
         return {"model": os.fspath(model), **arguments}
+    check_connected()
     import ray
 
     files, contents = read_files(model)

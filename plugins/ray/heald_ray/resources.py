@@ -12,13 +12,19 @@ from typing import Any
 
 from heald.errors import FailedPrecondition
 
+from .connection import check_connected
+
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.2
 _BUILT_IN = {"CPU": "--num-cpus", "GPU": "--num-gpus"}
 
 
 def check_resources(resources: Mapping[str, float], *, actors: int = 1, seconds: float = WAIT_SECONDS) -> None:
-    """Raises FailedPrecondition where the nodes cannot hold so many actors with these resources each, after a wait."""
+    """Raises FailedPrecondition where the nodes cannot hold so many actors with these resources each, after a wait.
+
+    Raises FailedPrecondition in a process that is not connected.
+    """
+    check_connected()
     import ray
 
     end = monotonic() + seconds
