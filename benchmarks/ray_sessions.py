@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import heald
 import numpy as np
 from eager_pairs import median_interval
-from heald.api import Graph, Node
+from heald.api import Graph, Node, constant
 from heald_ray.connection import open_connection
 from tabulate import tabulate
 from timing import seconds
@@ -87,22 +87,15 @@ class Exchange:
 
 
 def exchange_graph(elements: int) -> Graph:
-    """A graph whose worker 0 keeps a variable, which worker 1 needs for "there", and sends back for "back"."""
-    typed, size = {"dtype": "float32"}, {"T": "float32", "Index": "int32"}
-    handle = {**typed, "shape": (elements,), "shared_name": "v", "container": ""}
-    integers = [Node(name, "Const", attrs={"dtype": "int32", "value": np.array(value, np.int32)})
-                for name, value in (("size", [elements]), ("zero", [0]), ("one", [1]))]
-    value = Node("value", "Const", attrs={**typed, "value": np.array(1, np.float32)})
+    """A graph whose worker 0 keeps a constant, which worker 1 needs for "there", and sends back for "back"."""
+    attrs = {"T": "float32", "Index": "int32"}
     first, second = WORKERS
     return Graph([
-        *integers, value,
-        Node("v", "VarHandleOp", attrs=handle, device=first),
-        Node("filled", "Fill", ["size", "value"], attrs={"T": "float32", "index_type": "int32"}, device=first),
-        Node("init", "AssignVariableOp", ["v", "filled"], attrs=typed),
-        Node("tensor", "ReadVariableOp", ["v"], attrs=typed),
-        Node("there", "Slice", ["tensor", "zero", "one"], attrs=size, device=second),
+        constant("zero", np.array([0], np.int32)), constant("one", np.array([1], np.int32)),
+        constant("tensor", np.ones(elements, np.float32)).replace(device=first),
+        Node("there", "Slice", ["tensor", "zero", "one"], attrs=attrs, device=second),
         Node("returned", "Identity", ["tensor"], attrs={"T": "float32"}, device=second),
-        Node("back", "Slice", ["returned", "zero", "one"], attrs=size, device=first),
+        Node("back", "Slice", ["returned", "zero", "one"], attrs=attrs, device=first),
     ])
 
 
@@ -154,7 +147,6 @@ def compare_exchanges(size: str) -> Iterator[list[Comparison]]:
 
     elements, turn = SIZES[size], CALLS_OF_TURN[size]
     with open_session(exchange_graph(elements)) as session, open_actors(elements) as actors:
-        session.run([], targets=["init"])
         first, second = actors
         there, back = session.make_callable("there"), session.make_callable("back")
         yield [

@@ -17,6 +17,7 @@ from heald.api import Graph
 from heald.errors import FailedPrecondition, InvalidArgument, Unavailable
 from heald.runtime.service.runtime import runtime
 
+from .call_message import pack_call, unpack_call
 from .cluster import Cluster
 from .connection import LOCAL, check_address, connect
 from .session import ClusterSession
@@ -65,9 +66,11 @@ class RayWorker:
         start = 2 if context.was_current_actor_reconstructed else 1
         self._worker = Worker(task, graph, config, self._post, start)
 
-    def call(self, method: str, *args: Any) -> Any:
+    def call(self, *message: Any) -> Any:
         """Call a method of the worker: one method of the actor serves all."""
-        return getattr(self._worker, method)(*args)
+        method, *args = unpack_call(message)
+        result = pack_call(getattr(self._worker, method)(*args))
+        return result if len(result) > 1 else result[0]
 
     def ping(self) -> int:
         return os.getpid()
@@ -75,7 +78,7 @@ class RayWorker:
     def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Future[Any]:
         if task not in self._peers:
             self._peers[task] = self._ray.get_actor(_actor_name(self._cluster, task))
-        return _answer(self._peers[task].call.remote(method, *args), task)
+        return _answer(self._peers[task].call.remote(*pack_call([method, *args])), task)
 
 
 def _actor_name(cluster: str, task: int) -> str:
@@ -102,7 +105,7 @@ class RayCluster(Cluster):
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
-        return _answer(self._actors[task].call.remote(method, *args), task)
+        return _answer(self._actors[task].call.remote(*pack_call([method, *args])), task)
 
     def close(self) -> None:
         """End all workers. A second call does nothing."""
@@ -121,7 +124,8 @@ def _answer(answer_ref: Any, task: int) -> Future[Any]:
 def _forward(done: Future[Any], answer: Future[Any], task: int) -> None:
     error = done.exception()
     if error is None:
-        answer.set_result(done.result())
+        result = done.result()
+        answer.set_result(unpack_call(result if isinstance(result, list) else [result]))
     else:
         answer.set_exception(Unavailable(f"{task_name(task)} died: {_first_line(error)}", device=task_name(task)))
 
