@@ -2,7 +2,7 @@
 
     python benchmarks/ray_data.py mobilenetv2.pb [--rounds N] [--images N] [--batch N]
 
-The actors are those of `heald run --engine ray`: one CPU each, for which Ray sets OMP_NUM_THREADS=1. So the peer of an
+`heald run --engine ray` has such actors: Ray gives each one CPU, and sets OMP_NUM_THREADS=1. So the peer of an
 actor is a process of one thread. A process of two threads has the same cores as two actors. Batches of random pixels
 travel to the actors as NumPy arrays, and the outputs travel back; a process has its batches itself.
 
