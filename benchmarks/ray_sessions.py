@@ -32,7 +32,7 @@ from timing import seconds
 
 Step = Callable[[], Any]
 HEADERS = ["step", "calls", "heald", "Ray", "heald/Ray", "95 %"]
-WORKERS = [f"/job:worker/task:{task}" for task in range(2)]
+WORKERS = [f"/job:worker/task:{task}" for task in range(2)]  # of a session, by default
 SIZES = {"1 kB": 250, "1 MB": 250_000, "100 MB": 25_000_000}  # elements of four bytes
 CALLS_OF_TURN = {"1 kB": 20, "1 MB": 10, "100 MB": 1}
 WARM_UP_TURNS = 3
@@ -122,16 +122,12 @@ def open_actors(elements: int) -> Iterator[list[Any]]:
             ray.kill(actor)
 
 
-def open_session(graph: Graph) -> Any:
-    return heald.Session(graph, {"plugin": {"ray": {"workers": len(WORKERS)}}}, target="ray")
-
-
 @contextmanager
 def compare_calls() -> Iterator[list[Comparison]]:
     """Yield steps that feed and fetch 1 kB on each of their workers, which send nothing to each other."""
     import ray
 
-    with open_session(call_graph()) as session, open_actors(1) as actors:
+    with heald.Session(call_graph(), target="ray") as session, open_actors(1) as actors:
         array = np.zeros(250, np.float32)
         one, two = session.make_callable("y0", ["x0"]), session.make_callable(["y0", "y1"], ["x0", "x1"])
         yield [Comparison("one worker, no message", "1", partial(one, array),
@@ -146,7 +142,7 @@ def compare_exchanges(size: str) -> Iterator[list[Comparison]]:
     import ray
 
     elements, turn = SIZES[size], CALLS_OF_TURN[size]
-    with open_session(exchange_graph(elements)) as session, open_actors(elements) as actors:
+    with heald.Session(exchange_graph(elements), target="ray") as session, open_actors(elements) as actors:
         first, second = actors
         there, back = session.make_callable("there"), session.make_callable("back")
         yield [

@@ -61,12 +61,10 @@ def read_or_measure(path: Path | None, rounds: int) -> Measurements:
 def check_cluster(measured: Measurements, rounds: int) -> Iterator[list[str]]:
     """Yield rows of steps on Ray, each with the simulation's time and error."""
     constants, work = measured
-    with open_connection(cpus=2):
-        config = {"plugin": {"ray": {"workers": 2}}}
-        with heald.Session(call_graph(2), config, target="ray") as calls, \
-                heald.Session(exchange_graph(SIZES["1 MB"]), config, target="ray") as exchange:
-            steps = [make_step(calls, 1), make_step(calls, 2), exchange.make_callable("there")]
-            times = in_turn(steps, [RATE_OF_CHECK] * len(steps), rounds)
+    with open_connection(cpus=2), heald.Session(call_graph(2), target="ray") as calls, \
+                heald.Session(exchange_graph(SIZES["1 MB"]), target="ray") as exchange:
+        steps = [make_step(calls, 1), make_step(calls, 2), exchange.make_callable("there")]
+        times = in_turn(steps, [RATE_OF_CHECK] * len(steps), rounds)
     cases: list[tuple[str, str, int, float]] = [
         ("one worker", "no messages", 1, 0), ("two workers", "no messages", 2, 0),
         ("two workers, 1 MB from one to the other", "chain", 2, TENSOR_BYTES)]
