@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald.api import Graph, Node
 from heald_ray.call_message import pack_call
+from heald_ray.cluster import Cluster
 from heald_ray.session import ClusterSession
 from heald_ray.tensor_message import pack_tensors
 from heald_ray.worker import Worker
@@ -41,7 +42,7 @@ class Sink:
         pass
 
 
-class LocalWorkers:
+class LocalWorkers(Cluster):
     """Workers in this process, which run their part within the call."""
 
     def __init__(self, parts: Mapping[int, bytes], config: bytes) -> None:

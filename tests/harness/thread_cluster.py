@@ -8,11 +8,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from heald.errors import Unavailable
+from heald_ray.cluster import Cluster
 from heald_ray.task_graphs import task_name
 from heald_ray.worker import Worker
 
 
-class ThreadCluster:
+class ThreadCluster(Cluster):
     """Workers as threads. `kill` ends one as the death of a process would, and starts it again.
 
     `posted`: the number of calls between workers, by their method, source and destination.

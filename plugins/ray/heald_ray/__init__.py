@@ -10,6 +10,7 @@
     deployment   a Ray Serve deployment over the request code of heald serve
     ray_cluster  the target "ray" of heald.Session: a worker of Ray for each task
     call_message the arguments of a call between workers, as few values
+    ray_answer   the answer to a call of an actor, taken by the thread that waits for it
     session      steps over workers of any engine; task_graphs and step_plan cut the graph and the step
     trace_message the events of all workers in one trace
     lifelines    the deaths of workers, which end their steps, and the renewal of workers that started again

@@ -6,8 +6,8 @@ repeats no call by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol
 
 
@@ -16,6 +16,10 @@ class Cluster(Protocol):
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
+
+    def wait(self, calls: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
+        """Wait until a call is done, for at most `seconds`. Return the calls that are done."""
+        return wait(calls, seconds, FIRST_COMPLETED).done
 
     def close(self) -> None:
         """End all workers. A second call does nothing."""

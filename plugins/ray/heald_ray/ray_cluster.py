@@ -8,7 +8,7 @@ of the step.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import Any
 from uuid import uuid4
@@ -20,6 +20,7 @@ from heald.runtime.service.runtime import runtime
 from .call_message import pack_call, unpack_call
 from .cluster import Cluster
 from .connection import LOCAL, check_address, connect
+from .ray_answer import RayAnswer, first_line, wait_for_answers
 from .session import ClusterSession
 from .task_graphs import task_name
 from .worker import Worker
@@ -78,7 +79,7 @@ class RayWorker:
     def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Future[Any]:
         if task not in self._peers:
             self._peers[task] = self._ray.get_actor(_actor_name(self._cluster, task))
-        return _answer(self._peers[task].call.remote(*pack_call([method, *args])), task)
+        return RayAnswer(self._peers[task].call.remote(*pack_call([method, *args])), task)
 
 
 def _actor_name(cluster: str, task: int) -> str:
@@ -101,35 +102,18 @@ class RayCluster(Cluster):
             self.pids = ray.get([worker.ping.remote() for worker in self._actors.values()], timeout=START_SECONDS)
         except Exception as error:  # noqa: BLE001 - Ray raises many types
             self.close()
-            raise Unavailable(f"the workers did not start: {_first_line(error)}") from None
+            raise Unavailable(f"the workers did not start: {first_line(error)}") from None
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""
-        return _answer(self._actors[task].call.remote(*pack_call([method, *args])), task)
+        return RayAnswer(self._actors[task].call.remote(*pack_call([method, *args])), task)
+
+    def wait(self, calls: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
+        """Wait until a call is done, for at most `seconds`. Return the calls that are done."""
+        return wait_for_answers(calls, seconds)
 
     def close(self) -> None:
         """End all workers. A second call does nothing."""
         actors, self._actors = self._actors, {}
         for worker in actors.values():
             self._ray.kill(worker)
-
-
-def _answer(answer_ref: Any, task: int) -> Future[Any]:
-    """Return the answer to a call of an actor. An error of Ray becomes Unavailable, with the worker as its device."""
-    answer: Future[Any] = Future()
-    answer_ref.future().add_done_callback(lambda done: _forward(done, answer, task))
-    return answer
-
-
-def _forward(done: Future[Any], answer: Future[Any], task: int) -> None:
-    error = done.exception()
-    if error is None:
-        result = done.result()
-        answer.set_result(unpack_call(result if isinstance(result, list) else [result]))
-    else:
-        answer.set_exception(Unavailable(f"{task_name(task)} died: {_first_line(error)}", device=task_name(task)))
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

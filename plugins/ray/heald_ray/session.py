@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from itertools import count
 from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple
@@ -326,9 +326,9 @@ class ClusterSession:
         results, left = {}, set(calls)
         try:
             while left:
-                done, _ = wait([*left, death], watch.slice(), FIRST_COMPLETED)
+                done = self.cluster.wait(left, watch.slice())
                 left -= done
-                if death in done:
+                if death.done():
                     death.result()
                 for call in done:
                     results[calls[call]] = _call_result(call, calls[call])
@@ -344,11 +344,17 @@ class ClusterSession:
         left = [call for call in calls if not call.done()]
         for call in left:
             self.cluster.call(calls[call], "abort", step_id, text)
-        wait(left, ABORT_SECONDS)
+        self._wait_for_all(left, ABORT_SECONDS)
         for call, task in calls.items():
             is_lost = call.done() and call.exception() is not None
             if is_lost or (isinstance(error, Unavailable) and error.device == task_name(task)):
                 self._lifelines.mark_lost(task)
+
+    def _wait_for_all(self, calls: Iterable[Future[Any]], seconds: float) -> None:
+        """Wait until calls are done, for at most `seconds`."""
+        left, end = set(calls), monotonic() + seconds
+        while left and monotonic() < end:
+            left -= self.cluster.wait(left, end - monotonic())
 
     def _renew_lost(self, tasks: Iterable[int]) -> None:
         self._lifelines.renew_lost(tasks, _Watch(heald.RunOptions(), self._closed).check)
