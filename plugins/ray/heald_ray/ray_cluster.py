@@ -70,7 +70,7 @@ class RayWorker:
     def call(self, *message: Any) -> Any:
         """Call a method of the worker: one method of the actor serves all."""
         method, *args = unpack_call(message)
-        result = pack_call(getattr(self._worker, method)(*args))
+        result = pack_call(getattr(self._worker, method)(*args), pieces=False)
         return result if len(result) > 1 else result[0]
 
     def ping(self) -> int:
