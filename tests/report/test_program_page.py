@@ -25,7 +25,7 @@ def function_of(count: int = 3, name: str = "main") -> ProgramFunction:
 
 def test_a_function_has_boxes_edges_and_the_order_of_its_run():
     record = function_record(function_of(), ())
-    assert record["order"] == [0, 1, 2]
+    assert record["steps"] == [[0, 0], [1, 0], [2, 0]]
     assert [box[0] for box in record["picture"]["boxes"]] == [-1, 0, 1, 2]
     assert [edge[:3] for edge in record["picture"]["edges"]] == [[-1, 0, [0]], [0, 1, [1]], [1, 2, [2]]]
     assert {call[2] for call in record["calls"]} == {"host stream 0"}
@@ -35,8 +35,9 @@ def test_the_order_is_that_of_the_executor_not_of_the_text():
     calls = (Call("tfrt.constant.i32", (), (0,), {"value": 1}), Call("tfrt.constant.i32", (), (1,), {"value": 2}),
              Call("tfrt.add.i32", (0, 1), (2,)))
     function = ProgramFunction("main", (), ("i32",) * 3, calls, (2,))
-    assert [calls[index] for index in function_record(function, ())["order"]] == [*in_execution_order(function).kernels]
-    assert function_record(function, ())["order"] == [1, 0, 2]
+    order = [index for index, _ in function_record(function, ())["steps"]]
+    assert [calls[index] for index in order] == [*in_execution_order(function).kernels]
+    assert order == [1, 0, 2]
 
 
 def test_a_large_function_has_tables_alone_and_an_empty_program_is_a_page():
@@ -60,7 +61,10 @@ def test_the_command_writes_the_page_of_a_program(tmp_path, capsys):
     heald.HostProgram({"main": function_of()}).dump(tmp_path / "p.bef")
     assert main(["report", str(tmp_path / "p.bef"), "-o", str(tmp_path / "p.html")]) == 0
     assert str(tmp_path) not in (tmp_path / "p.html").read_text("utf-8")
-    assert main(["report", str(tmp_path / "p.bef"), "-o", str(tmp_path / "p.svg")]) == 1
+    assert main(["report", str(tmp_path / "p.bef"), "-o", str(tmp_path / "p.svg"), "--dark"]) == 0
+    assert (tmp_path / "p.svg").read_text().startswith("<svg")
+    heald.HostProgram({}).dump(tmp_path / "empty.bef")
+    assert main(["report", str(tmp_path / "empty.bef"), "-o", str(tmp_path / "q.svg")]) == 1
     (tmp_path / "bad.bef").write_bytes(b"\x0b\xef\x00junk")
     assert main(["report", str(tmp_path / "bad.bef"), "-o", str(tmp_path / "q.html")]) == 1
     assert "bad.bef" in capsys.readouterr().err

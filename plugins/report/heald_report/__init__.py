@@ -7,10 +7,14 @@
     run_record  the trace of a run -> calls, times of nodes, bytes that are alive
     page        all of these -> HTML, with the rules by which the browser runs the page's own scripts alone
 
-A host program has a page of its own: `program_record` has its calls, registers, streams and order.
+A host program has a page of its own: `program_record` has its calls, registers and streams, and `program_steps` the
+steps of a run.
 
-heald view serves the same page on loopback: `inspection` answers questions about the loaded model, and `view_server`
-has the rules of who may ask.
+heald view serves the same page on loopback: `inspection` answers questions about the loaded model, `picture_inputs`
+takes pictures for its inputs, and `view_server` has the rules of who may ask.
+
+Pictures without a page are SVG files: `svg` draws graphs, `program_svg` programs, and `ratio_plot` the plots of
+benchmarks, all in the colours of `palette`.
 
 Python computes every coordinate. The scripts draw, zoom and link. No weight, input or path of the machine is in the
 page. Strings of a model reach the browser as JSON, and the document as text nodes, never as markup.

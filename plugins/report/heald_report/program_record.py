@@ -1,8 +1,8 @@
 """A host program as data of a page: for each function its calls as boxes, the registers between them, and their order.
 
-The order is that in which the executor begins calls whose values never come later (`in_execution_order`). The page
-steps through it: a call waits until its registers are filled, is ready, and is done. A register is empty, filled, and
-released after its last consumer.
+The page steps through a run (`program_steps`). A call waits until its registers are filled, is ready, and is done; the
+values of an asynchronous call are pending in between. A register is empty, pending, filled, and released after its
+last consumer.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .layout import layered_layout
 from .node_table import shown_text
 from .pictures import CHARACTER, HEIGHT, PADDING, short_label
+from .program_steps import CallTraits, program_steps, traits_of_calls
 
 if TYPE_CHECKING:
     from heald import HostProgram
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MOST_CALLS = 5_000  # of a page; later functions are left out
 MOST_DRAWN_CALLS = 300  # of a picture; a larger function has its tables alone
 SOURCE = -1  # the box of a function's arguments
+NONSTRICT, ASYNCHRONOUS = 1, 2  # flags of calls
 
 
 def program_record(program: HostProgram) -> dict[str, Any]:
@@ -34,28 +36,25 @@ def program_record(program: HostProgram) -> dict[str, Any]:
 
 
 def function_record(function: ProgramFunction, devices: tuple[str, ...]) -> dict[str, Any]:
+    traits = traits_of_calls(function)
     return {"name": shown_text(function.name), "arguments": [shown_text(name) for name in function.arg_names],
             "registers": [shown_text(str(kind)) for kind in function.register_types],
             "results": [*function.results], "kept": [*function.results, *function.targets],
-            "calls": [_call_row(call, name) for call, name in zip(
-                function.kernels, _stream_names(function, devices), strict=True)],
-            "order": execution_order_of(function), "picture": _picture(function)}
+            "calls": [_call_row(*row) for row in zip(function.kernels, traits, stream_names(function, devices),
+                                                     strict=True)],
+            "steps": [[step.call, int(step.is_arrival)] for step in program_steps(function, traits)],
+            "picture": program_picture(function)}
 
 
-def execution_order_of(function: ProgramFunction) -> list[int]:
-    """Return the indices of the calls in the order of a run."""
-    from heald.runtime.program import in_execution_order
+def _call_row(call: Call, traits: CallTraits, stream: str) -> list[Any]:
+    """Return kernel, node, stream, registers that it needs, registers that it fills, flags, number of arguments.
 
-    index_of = {id(call): index for index, call in enumerate(function.kernels)}
-    return [index_of[id(call)] for call in in_execution_order(function).kernels]
-
-
-def _call_row(call: Call, stream: str) -> list[Any]:
-    """Return kernel, node, stream, registers that it needs, registers that it fills."""
-    return [shown_text(call.code), shown_text(call.node), stream, [*call.needs], [*call.gives]]
+    The arguments are the first of the registers that it needs."""
+    flags = NONSTRICT * traits.is_nonstrict | ASYNCHRONOUS * traits.is_asynchronous
+    return [shown_text(call.code), shown_text(call.node), stream, [*call.needs], [*call.gives], flags, len(call.args)]
 
 
-def _stream_names(function: ProgramFunction, devices: tuple[str, ...]) -> Iterator[str]:
+def stream_names(function: ProgramFunction, devices: tuple[str, ...]) -> Iterator[str]:
     """Yield for each call the device of its stream, or the number of the host's stream."""
     from heald.runtime.program import stream_numbers
 
@@ -68,7 +67,7 @@ def _stream_names(function: ProgramFunction, devices: tuple[str, ...]) -> Iterat
             yield f"host stream {numbers[index]}" if len(numbers) == len(function.kernels) else "host"
 
 
-def _picture(function: ProgramFunction) -> dict[str, Any] | None:
+def program_picture(function: ProgramFunction) -> dict[str, Any] | None:
     """Return the boxes of the calls and the edges of the registers, None for a function that is too large."""
     if not 0 < len(function.kernels) <= MOST_DRAWN_CALLS:
         return None

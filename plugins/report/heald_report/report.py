@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from heald.api.cli import add_device, add_input, add_model, say, ticking
 
 if TYPE_CHECKING:
-    from heald import Model
+    from heald import HostProgram, Model
 
     from .comparison import ModelRun
     from .pass_steps import PassStep
@@ -26,7 +26,8 @@ examples:
   heald report model.pb -o report.html --device OPENCL:0 --compare-device CPU:0
   heald report model.pb -o graph.svg                           the picture of the graph alone
   heald report model.pb -o graph.svg --dark                    the picture for dark pages
-  heald report program.bef -o report.html                      a host program, step by step"""
+  heald report program.bef -o report.html                      a host program, step by step
+  heald report program.bef -o program.svg                      the picture of its first function"""
 TRACED_RUNS = 3  # the page shows the fastest
 PROGRAMS = (".bef", ".mlir")
 SUFFIXES, PICTURE = (".html", ".htm"), ".svg"
@@ -99,23 +100,34 @@ def _page(args: Namespace, model: Model) -> tuple[bytes, str]:
 
 
 def _report_program(args: Namespace, suffix: str) -> int:
-    """Write the page of a host program, which has no graph."""
+    """Write the page of a host program, which has no graph, or the picture of its first function."""
     import heald
     from heald.api.cli import byte_text
-    from heald.errors import InvalidArgument
     from heald.runtime.support import whole_file
 
     from .page import program_page_bytes
 
-    if suffix == PICTURE:
-        raise InvalidArgument(f"'{args.model}' is a host program, whose pictures are on a page",
-                              hint="--output report.html")
     with ticking(f"loading {args.model}"):
         program = heald.HostProgram.load(args.model, format=args.format, mmap=args.mmap)
-    content = program_page_bytes(program, args.title or Path(args.model).name)
+    content = (_picture_of_program(args, program) if suffix == PICTURE
+               else program_page_bytes(program, args.title or Path(args.model).name))
     whole_file.write_whole(Path(args.output), [content])
     say(f"written: {args.output}, {byte_text(len(content))}")
     return 0
+
+
+def _picture_of_program(args: Namespace, program: HostProgram) -> bytes:
+    from heald.errors import InvalidArgument
+
+    from .palette import DARK, LIGHT
+    from .program_svg import program_svg
+
+    function = next(iter(program.functions.values()), None)
+    picture = None if function is None else program_svg(function, program.requires, DARK if args.dark else LIGHT)
+    if picture is None:
+        raise InvalidArgument(f"'{args.model}': the first function has no calls, or too many for a picture",
+                              hint="--output report.html")
+    return picture.encode("utf-8", "replace")
 
 
 def load_graph_model(args: Namespace) -> Model:

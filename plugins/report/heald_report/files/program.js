@@ -14,18 +14,37 @@
   let chosen = 0, step = 0;
   const cut = (text) => (text.length > 30 ? `${text.slice(0, 14)}…${text.slice(-15)}` : text);
 
-  // After `step` calls of the order: a register is filled when its call is done, released when its consumers are.
+  const NONSTRICT = 1, ASYNCHRONOUS = 2;
+
+  // After `step` steps of the run: the values of an asynchronous call are pending between its begin and their arrival.
   const states = (fn) => {
-    const done = new Set(fn.order.slice(0, step)), filled = new Set(fn.arguments.map((_, index) => index)), uses = new Map();
-    for (const index of done) fn.calls[index][4].forEach((register) => filled.add(register));
-    fn.calls.forEach(([, , , needs], index) => { if (!done.has(index)) needs.forEach((register) => uses.set(register, 1)); });
-    const kept = new Set(fn.kept);
-    const registers = fn.registers.map((_, register) => (!filled.has(register) ? "empty" : uses.has(register) || kept.has(register) ? "filled" : "released"));
-    const calls = fn.calls.map(([, , , needs], index) => {
-      const missing = new Set(needs.filter((register) => !filled.has(register))).size;
-      return done.has(index) ? "done" : missing ? `waits for ${missing}` : "ready";
+    const begun = new Set(), waited = new Set(), filled = new Set(fn.arguments.map((_, index) => index)), uses = new Set();
+    for (const [index, isArrival] of fn.steps.slice(0, step)) {
+      const [, , , , gives, flags] = fn.calls[index];
+      begun.add(index);
+      if (flags & ASYNCHRONOUS && gives.length && !isArrival) { waited.add(index); continue; }
+      waited.delete(index);
+      gives.forEach((register) => filled.add(register));
+    }
+    const pending = new Set([...waited].flatMap((index) => fn.calls[index][4])), kept = new Set(fn.kept);
+    fn.calls.forEach(([, , , needs], index) => { if (!begun.has(index)) needs.forEach((register) => uses.add(register)); });
+    const registers = fn.registers.map((_, register) => {
+      if (!filled.has(register)) return pending.has(register) ? "pending" : "empty";
+      return uses.has(register) || kept.has(register) ? "filled" : "released";
+    });
+    const calls = fn.calls.map(([, , , needs, , flags, args], index) => {
+      if (begun.has(index)) return waited.has(index) ? "value pending" : "done";
+      const missing = (list) => new Set(list.filter((register) => !filled.has(register))).size;
+      const loose = flags & NONSTRICT ? needs.slice(0, args) : [], strict = loose.length ? needs.slice(args) : needs;
+      const count = missing(strict) + (loose.length && loose.every((register) => !filled.has(register)) ? 1 : 0);
+      return count ? `waits for ${count}` : "ready";
     });
     return { registers, calls };
+  };
+  // An edge to a call that may begin without these values.
+  const isLoose = (fn, to, through) => {
+    const [, , , needs, , flags, args] = fn.calls[to];
+    return Boolean(flags & NONSTRICT) && through.every((register) => needs.slice(0, args).includes(register));
   };
   const draw = (fn, { calls, registers }) => {
     const picture = fn.picture;
@@ -40,13 +59,13 @@
         const [x0, y0] = points[i - 1], [x1, y1] = points[i], half = (y1 - y0) / 2;
         line += `C${x0} ${y0 + half} ${x1} ${y1 - half} ${x1} ${y1}`;
       }
-      return make("path", { d: line, class: `wire${through.some((register) => registers[register] === "filled") ? " near" : ""}` },
+      return make("path", { d: line, class: `wire${through.some((register) => registers[register] === "filled") ? " near" : ""}${isLoose(fn, to, through) ? " back" : ""}` },
         make("title", {}, through.map((register) => `%${register}`).join(", ")));
     });
     const streams = [...new Set(fn.calls.map((call) => call[2]))];
     const groups = picture.boxes.map(([index, x, y, w, h]) => {
       const call = fn.calls[index], state = index < 0 ? "done" : calls[index];
-      const current = step > 0 && index === fn.order[step - 1];
+      const current = step > 0 && index === fn.steps[step - 1][0];
       const group = make("g", { class: `box call-${state.split(" ")[0]}${current ? " chosen" : ""}`, transform: `translate(${x} ${y})` },
         make("rect", { class: "frame", width: w, height: h, rx: 5 }),
         call ? make("rect", { class: "stream", width: 5, height: h, rx: 2 }) : null,
@@ -63,21 +82,21 @@
   const show = () => {
     const fn = data.functions[chosen];
     if (!fn) { $("canvas").replaceChildren(make("p", { class: "notice" }, "The program has no functions.")); return; }
-    const now = states(fn), current = step ? fn.calls[fn.order[step - 1]] : null;
-    $("step").textContent = `step ${step} of ${fn.order.length}${current ? `: ${cut(current[0])}` : ""}`;
+    const now = states(fn), last = step ? fn.steps[step - 1] : null;
+    $("step").textContent = `step ${step} of ${fn.steps.length}${last ? `: ${cut(fn.calls[last[0]][0])}${last[1] ? ", its values arrive" : ""}` : ""}`;
     $("back").disabled = $("first").disabled = step === 0;
-    $("on").disabled = $("last").disabled = step === fn.order.length;
+    $("on").disabled = $("last").disabled = step === fn.steps.length;
     $("canvas").replaceChildren(draw(fn, now));
     $("details").replaceChildren(...[make("h2", {}, "Registers"),
       table(["", "type", "state"], fn.registers.slice(0, 500).map((kind, register) => [`register-${now.registers[register]}`,
         `%${register}${fn.arguments[register] !== undefined ? ` ${fn.arguments[register]}` : ""}`, kind, `${now.registers[register]}${fn.results.includes(register) ? ", result" : ""}`])),
       make("h2", {}, "Calls in the order of the run"),
-      table(["kernel", "stream", "needs", "fills", "state"], fn.order.slice(0, 500).map((index, place) => {
-        const [kernel, , stream, needs, gives] = fn.calls[index], names = (list) => list.map((register) => `%${register}`).join(" ");
-        return [place === step - 1 ? "current" : "", kernel, stream, names(needs), names(gives), now.calls[index]];
+      table(["kernel", "stream", "needs", "fills", "state"], fn.steps.filter(([, isArrival]) => !isArrival).slice(0, 500).map(([index]) => {
+        const [kernel, , stream, needs, gives, flags] = fn.calls[index], names = (list) => list.map((register) => `%${register}`).join(" ");
+        return [last && index === last[0] ? "current" : "", `${kernel}${flags & NONSTRICT ? ", non-strict" : ""}${flags & ASYNCHRONOUS ? ", asynchronous" : ""}`, stream, names(needs), names(gives), now.calls[index]];
       })), data.left_out ? make("p", { class: "faint" }, `${data.left_out} more functions are left out`) : null].filter(Boolean));
   };
-  const go = (place) => { step = Math.max(0, Math.min(data.functions[chosen].order.length, place)); show(); };
+  const go = (place) => { step = Math.max(0, Math.min(data.functions[chosen].steps.length, place)); show(); };
   $("function").append(...data.functions.map((fn, index) => make("option", { value: index }, `${fn.name} (${fn.calls.length})`)));
   $("function").addEventListener("change", () => { chosen = Number($("function").value); step = 0; show(); });
   $("first").addEventListener("click", () => go(0));
