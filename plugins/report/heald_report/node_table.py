@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.errors import printable
 
+from .call_names import number_of_call
+
 if TYPE_CHECKING:
     from heald import Graph
 
@@ -56,6 +58,7 @@ class NodeTable:
 
     def __init__(self, bodies: list[Body]) -> None:
         self.bodies = bodies
+        self._nodes = {body.function: body.nodes for body in bodies}
         self.numbers = {(body.function, name): number for number, (body, name) in enumerate(
             (body, name) for body in bodies for name in body.nodes)}
         self._by_name: dict[str, int] = {}
@@ -65,9 +68,14 @@ class NodeTable:
     def number_of_name(self, name: str) -> int:
         """Return the node of this name, or of the node under whose name a pass made this one; -1 without either.
 
-        Nodes of the graph itself win over those of functions.
+        Nodes of the graph itself win over those of functions. The name may be that of a call inside a function or a
+        loop (`number_of_call`).
         """
-        return self._by_name.get(name, self._by_name.get(name.rpartition("/")[0], -1))
+        number = self._by_name.get(name, self._by_name.get(name.rpartition("/")[0], -1))
+        return number if number >= 0 else number_of_call(self, name)
+
+    def nodes_of(self, function: str) -> Mapping[str, Any]:
+        return self._nodes.get(function, {})
 
     def columns(self, pool: TextPool, placement: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the columns of the nodes' table."""

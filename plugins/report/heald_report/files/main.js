@@ -65,11 +65,14 @@
     list = [];
     const exact = nodes.name.findIndex((name) => name.toLowerCase() === wanted);
     if (wanted && exact >= 0) list.push(exact);
-    for (let node = 0; wanted && node < count && list.length < MOST_HITS; node += 1)
+    for (let node = 0; wanted && node < count; node += 1)
       if (node !== exact && (nodes.name[node].toLowerCase().includes(wanted) || text(nodes.op[node]).toLowerCase() === wanted)) list.push(node);
+    const more = list.length - MOST_HITS;
+    list.length = Math.min(list.length, MOST_HITS);
     at = 0;
     hits.replaceChildren(...list.map((node, index) => make("li", { role: "option", "aria-selected": String(index === at), onmousedown: (event) => { event.preventDefault(); go(index); } },
       nodes.name[node], make("span", { class: "faint" }, ` ${text(nodes.op[node])}`))));
+    if (more > 0) hits.append(make("li", { class: "faint" }, `and ${more} more`));
     if (wanted && !list.length) hits.replaceChildren(make("li", { class: "faint" }, "no node"));
     hits.hidden = !wanted;
     input.setAttribute("aria-expanded", String(!hits.hidden));
