@@ -329,6 +329,13 @@ def of(shape, dtype=dtypes.float32):
     ("Mean", {}, [of((4, 5)), of((), dtypes.int32)], of((4,)), 20),
     ("Tanh", {}, [of((4, 5))], of((4, 5)), 20),
     ("Reshape", {}, [of((4, 5)), of((1,), dtypes.int32)], of((20,)), 0),
+    ("Einsum", {"equation": b"aecd,abcd->acbe"}, [of((1, 12, 4, 8)), of((1, 12, 4, 8))], of((1, 4, 12, 12)),
+     2 * 4 * 12 * 12 * 8),
+    ("Einsum", {"equation": "...ij, ...jk -> ...ik"}, [of((3, 2, 4)), of((4, 5))], of((3, 2, 5)), 2 * 3 * 2 * 5 * 4),
+    ("Einsum", {"equation": b"ij->j"}, [of((4, 5))], of((5,)), 20),
+    ("Einsum", {"equation": b"ij->ji"}, [of((4, 5))], of((5, 4)), 20),
+    ("Einsum", {"equation": b"i,i->"}, [of((7,)), of((7,))], of(()), 14),
+    ("Einsum", {"equation": b"a...,a...->..."}, [of((3, 2)), of((3, 2))], of((2,)), 12),
 ])
 def test_the_work_of_a_node_is_counted_from_its_shapes(op, attrs, inputs, output, flops):
     assert op_cost(op, attrs, inputs, [output]) == OpCost(flops, sum(m.nbytes for m in (*inputs, output)))

@@ -55,8 +55,26 @@ def _pool(attrs: Attrs, _: Metas, outputs: Metas) -> int:
     return outputs[0].size * prod(attrs["ksize"])
 
 
+def _einsum(attrs: Attrs, inputs: Metas, outputs: Metas) -> int:
+    """Return a multiplication and an addition for each combination of the indices; of one operand an addition each.
+
+    The sizes of indices that an ellipsis stands for are those of the output, which are the largest."""
+    equation = attrs["equation"]
+    text = (equation.decode() if isinstance(equation, bytes) else str(equation)).replace(" ", "")
+    terms, _, result = text.partition("->")
+    sizes: dict[str, int] = {}
+    for term, meta in zip(terms.split(","), inputs, strict=False):
+        before, dots, behind = term.partition("...")
+        sizes |= zip(before, meta.dims, strict=False)
+        if dots and behind:
+            sizes |= zip(behind, meta.dims[-len(behind):], strict=False)
+    sums = prod(size for index, size in sizes.items() if index not in result)
+    return (2 if len(inputs) > 1 else 1) * outputs[0].size * sums
+
+
 OPERATION_COUNTS: dict[str, Count] = {
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "_FusedMatMul"), _matmul),
+    "Einsum": _einsum,
     **dict.fromkeys(("Conv2D", "Conv3D", "_FusedConv2D"), _convolution),
     **dict.fromkeys(("DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative"), _depthwise),
     **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _transposed_convolution),
