@@ -68,12 +68,12 @@ class Memory:
     def part(self, buffer: cl.Buffer | PooledBuffer, start: int, nbytes: int) -> cl.Buffer:
         """A sub-buffer. The driver keeps the whole buffer's memory until all sub-buffers are gone."""
         self._queue.check()
-        whole: Any = cl.Buffer.from_int_ptr(buffer.int_ptr)
-        parent = whole.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        root: Any = cl.Buffer.from_int_ptr(buffer.int_ptr)
+        parent = root.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
         if parent is not None:  # a sub-buffer has none of its own
-            start, whole = start + whole.get_info(cl.mem_info.OFFSET), cl.Buffer.from_int_ptr(parent.int_ptr)
+            start, root = start + root.get_info(cl.mem_info.OFFSET), cl.Buffer.from_int_ptr(parent.int_ptr)
         try:
-            part: cl.Buffer = whole.get_sub_region(start, nbytes)
+            part: cl.Buffer = root.get_sub_region(start, nbytes)
         except cl.MemoryError as error:
             raise MemoryError(f"the driver: {error}") from error
         return part
