@@ -39,6 +39,11 @@ def test_nodes_are_counted_by_device_and_rule():
     assert sum(count for count, *_ in summary["kernels"]) == 140
 
 
+def test_nodes_that_the_page_lacks_do_not_count():
+    placement = placed(a={"device": "CPU:0", "reason": "r"}, save={"device": "CPU:0", "reason": "r"})
+    assert placement_summary(placement, {"a"})["placed"] == [[1, "CPU:0", "r"]]
+
+
 def test_reasons_that_differ_in_names_or_figures_are_one_line():
     summary = placement_summary(placed(
         a={"device": "CPU:0", "reason": "colocated with 'x'"}, b={"device": "CPU:0", "reason": "colocated with 'y/z'"},

@@ -81,7 +81,7 @@ def page_data(model: Model, trace: Any, passes: Sequence[PassStep] = (),
     columns = table.columns(pool, placement)
     gallery = Gallery(table, memories_of(columns["device"], pool.texts))
     run = None if trace is None else run_record(trace, table, pool, roofline, feeds)
-    return {"nodes": columns, "placement": placement_summary(placement),
+    return {"nodes": columns, "placement": placement_summary(placement, graph.nodes),
             "pictures": [_picture_row(picture) for picture in gallery.pictures],
             "places": [gallery.place_of_node.get(number, (-1, -1)) for number in range(len(table.numbers))],
             "calls": gallery.calls_of_node, "root": gallery.root, "first": gallery.first_picture(),

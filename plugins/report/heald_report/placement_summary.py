@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from .node_table import choice_of, shown_text, without_folders
@@ -20,11 +20,13 @@ _FIGURES = re.compile(r"\b\d[\d.]*(?:e[+-]?\d+)?(?= ?(?:s|ms|us|µs|ns|bytes|kB|
 Line = tuple[str, str]
 
 
-def placement_summary(placement: Mapping[str, Any]) -> dict[str, list[list[Any]]]:
+def placement_summary(placement: Mapping[str, Any], names: Container[str] | None = None) -> dict[str, list[list[Any]]]:
     """Return lines as JSON's values: a count of nodes, the device or pack, and the rule or reason. The commonest are
-    first."""
+    first. `names`: of the nodes that count, those of the page. A session places nodes that save and restore, too."""
     counts: dict[str, Counter[Line]] = {part: Counter() for part in ("placed", "kernels", "lost", "refused")}
-    for row in placement.values():
+    for name, row in placement.items():
+        if names is not None and name not in names:
+            continue
         device = "nothing" if row.error is not None or row.device is None else row.device or "the host"
         counts["placed"][device, _general(row.reason if row.error is None else row.error.message)] += 1
         choice, lost = choice_of(placement, row)

@@ -12,11 +12,23 @@ const report = {};
     boxes: boxes.map(([kind, label, ref, x, y, w, h, folded, inner]) => ({ kind, label, ref, x, y, w, h, folded, inner })),
     edges: edges.map(([from, to, tensors, flags, bends, copies = []]) => ({ from, to, tensors, flags, bends, copies })),
   }));
+  // The name of a call inside a loop has the names of all loops around. Its node's own name is enough.
+  const shortName = (name, node) => (node >= 0 && name.endsWith(`/${nodes.name[node]}`) ? nodes.name[node] : name);
   const calls = (data.run ? data.run.calls : []).map(
     ([start, us, track, name, kernel, device, outputs, of, sources, bytes, work, enqueued], index) =>
-      ({ index, start, us, track, name, kernel: text(kernel), device: text(device), outputs: text(outputs), of, sources,
+      ({ index, start, us, track, name: shortName(name, of.length ? of[0] : -1), kernel: text(kernel), device: text(device), outputs: text(outputs), of, sources,
          bytes, flops: work ? work[0] : 0, moved: work ? work[1] : 0, clock: data.run.tracks[track][1],
          enqueued: enqueued && { start: enqueued[0], us: enqueued[1], track: enqueued[2] } }));
+  // A loop or a branch is a call of the host around the calls inside it. Its own time is the rest: sums count none twice.
+  const ROUNDING = 0.03; // microseconds by which rounded times of touching calls may overlap
+  const around = []; // by track, the open calls around the next one
+  for (const call of [...calls].sort((a, b) => a.start - b.start || b.us - a.us)) {
+    const open = around[call.track] = around[call.track] || [], last = () => open[open.length - 1];
+    while (open.length && last().start + last().us + ROUNDING < call.start + call.us) open.pop();
+    call.own = call.us;
+    if (open.length) last().own = Math.max(0, last().own - call.us);
+    if (call.device === "host") open.push(call);
+  }
   const isCopy = (call) => call.kernel === "heald.copy";
   const copies = (data.run ? data.run.copies.rows : []).map(([tensor, source, consumer, from, to, bytes, us, clock, call]) =>
     ({ tensor, source, consumer, from: text(from), to: text(to), bytes, us, clock, call }));
@@ -34,9 +46,9 @@ const report = {};
   const ofNode = Array.from({ length: count }, () => ({ us: zeros(), bytes: 0, copyUs: zeros(), copied: 0, calls: [] }));
   const ofPicture = pictures.map(() => ({ us: zeros(), bytes: 0, copyUs: zeros(), copied: 0, nodes: 0 }));
   const addCall = (sums, call) => {
-    if (isCopy(call)) { sums.copyUs[call.clock] += call.us; sums.copied += call.bytes; } else { sums.us[call.clock] += call.us; sums.bytes += call.bytes; }
+    if (isCopy(call)) { sums.copyUs[call.clock] += call.own; sums.copied += call.bytes; } else { sums.us[call.clock] += call.own; sums.bytes += call.bytes; }
   };
-  const around = (node) => {
+  const picturesAround = (node) => {
     const result = [];
     for (let at = data.places[node][0]; at >= 0; at = pictures[at].parent) result.push(at);
     return result;
@@ -46,13 +58,13 @@ const report = {};
     for (const node of call.of) {
       addCall(ofNode[node], call);
       ofNode[node].calls.push(call.index);
-      around(node).forEach((picture) => touched.add(picture));
+      picturesAround(node).forEach((picture) => touched.add(picture));
     }
     for (const picture of touched) addCall(ofPicture[picture], call);
   }
   const members = pictures.map(() => []);
   for (let node = 0; node < count; node += 1)
-    for (const picture of around(node)) { ofPicture[picture].nodes += 1; members[picture].push(node); }
+    for (const picture of picturesAround(node)) { ofPicture[picture].nodes += 1; members[picture].push(node); }
 
   const units = (value, names, step) => {
     let index = 0;
@@ -63,7 +75,7 @@ const report = {};
   const timeText = (us) => units(us, ["µs", "ms", "s"], 1000);
   const byteText = (bytes) => units(bytes, ["bytes", "kB", "MB", "GB"], 1000);
   Object.assign(report, {
-    data, nodes, count, text, KIND, pictures, calls, copies, clocks, isCopy, consumers, callers, ofNode, ofPicture, members,
+    data, nodes, count, text, shortName, KIND, pictures, calls, copies, clocks, isCopy, consumers, callers, ofNode, ofPicture, members,
     timeText, byteText,
     // The times of a list by clock; with the names of the clocks where the run has several.
     timesText: (list) => list.map((us, clock) => (us ? `${timeText(us).replace(" ", "\u00a0")}${clocks.length > 1 ? ` on ${clocks[clock].label}` : ""}` : "")).filter(Boolean).join(", "),

@@ -188,10 +188,13 @@
   const linkList = (title, list) => (list.length ? [make("h3", {}, `${title} (${list.length})`),
     make("ul", {}, ...list.slice(0, 30).map((node) => make("li", {}, link(node))),
       list.length > 30 ? make("li", { class: "faint" }, `and ${list.length - 30} more`) : null)] : []);
-  const callList = (node) => (ofNode[node].calls.length ? [make("h3", {}, `Calls (${ofNode[node].calls.length})`),
-    make("ul", {}, ...ofNode[node].calls.slice(0, 12).map((index) => make("li", {}, make("button", { class: "link",
-      onclick: () => report.showCall(index) }, `${calls[index].kernel}, ${timeText(calls[index].us)}`)),
-    ))] : []);
+  const MOST_LISTED_CALLS = 12;
+  const callList = (node) => {
+    const list = ofNode[node].calls, more = list.length - MOST_LISTED_CALLS;
+    return list.length ? [make("h3", {}, `Calls (${list.length})`), make("ul", {}, ...list.slice(0, MOST_LISTED_CALLS).map((index) => make("li", {},
+      make("button", { class: "link", onclick: () => report.showCall(index) }, `${calls[index].kernel}, ${timeText(calls[index].own)}`))),
+    more > 0 ? make("li", { class: "faint" }, `and ${more} more`) : null)] : [];
+  };
   const describe = (node) => {
     const sums = ofNode[node], isShared = sums.calls.some((index) => calls[index].of.length > 1), time = timesText(sums.us), out = copies.filter((copy) => copy.source === node);
     details.replaceChildren(make("h2", {}, nodes.name[node]), rows([

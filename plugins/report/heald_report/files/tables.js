@@ -83,22 +83,24 @@
       ].filter(([title, value]) => ["node", "op", "device"].includes(title) || rows.some((row) => value(row))), { placeholder: "Filter the placement", name: "placement" })];
     },
     kernels() {
-      const kernelCalls = calls.filter((call) => !isCopy(call)), totals = clocks.map((_, clock) => calls.reduce((sum, call) => sum + (call.clock === clock ? call.us : 0), 0) || 1);
+      const kernelCalls = calls.filter((call) => !isCopy(call)), totals = clocks.map((_, clock) => calls.reduce((sum, call) => sum + (call.clock === clock ? call.own : 0), 0) || 1);
       const groups = new Map();
       for (const call of calls) {
-        const key = `${call.kernel}\n${call.device}\n${call.clock}`, group = groups.get(key) || { kernel: call.kernel, device: call.device, clock: call.clock, calls: 0, us: 0 };
+        const key = `${call.kernel}\n${call.device}\n${call.clock}`, group = groups.get(key) || { kernel: call.kernel, device: call.device, clock: call.clock, calls: 0, own: 0 };
         group.calls += 1;
-        group.us += call.us;
+        group.own += call.own;
         groups.set(key, group);
       }
-      const share = ["share", (row) => row.us / totals[row.clock], { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }];
-      const note = clocks.length > 1 ? make("p", { class: "faint" }, "A share is of the time of all calls on the same clock.") : null;
-      return [make("div", { class: "card" }, make("h2", {}, "By kernel"), note, ...table([...groups.values()], [["kernel", (g) => g.kernel], ["device", (g) => g.device],
-        ["calls", (g) => g.calls, { number: true }], ...report.clockColumns((g) => g.clock), ["time", (g) => g.us, { number: true, show: timeText }], share],
+      const share = ["share", (row) => row.own / totals[row.clock], { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }];
+      const words = [clocks.length > 1 ? "A share is of the time of all calls on the same clock." : "",
+        calls.some((call) => call.own < call.us) ? "Loops and branches count without the calls inside them." : ""].filter(Boolean).join(" ");
+      const note = () => (words ? make("p", { class: "faint" }, words) : null);
+      return [make("div", { class: "card" }, make("h2", {}, "By kernel"), note(), ...table([...groups.values()], [["kernel", (g) => g.kernel], ["device", (g) => g.device],
+        ["calls", (g) => g.calls, { number: true }], ...report.clockColumns((g) => g.clock), ["time", (g) => g.own, { number: true, show: timeText }], share],
       { sort: [clocks.length > 1 ? 5 : 4, -1], name: "kernels" })),
-      make("div", { class: "card" }, make("h2", {}, "Slowest calls"), ...table(kernelCalls, [
+      make("div", { class: "card" }, make("h2", {}, "Slowest calls"), note(), ...table(kernelCalls, [
         ["node", (c) => c.name, { link: (c) => () => report.showCall(c.index) }], ["kernel", (c) => c.kernel], ["device", (c) => c.device],
-        ["nodes", (c) => c.of.length, { number: true }], ...report.clockColumns((c) => c.clock), ["time", (c) => c.us, { number: true, show: timeText }],
+        ["nodes", (c) => c.of.length, { number: true }], ...report.clockColumns((c) => c.clock), ["time", (c) => c.own, { number: true, show: timeText }],
         share, ["results", (c) => c.outputs]], { sort: [clocks.length > 1 ? 6 : 5, -1], name: "calls" }))];
     },
     memory() {
@@ -127,7 +129,7 @@
     make("p", { class: "faint" }, `Results of kernels and copies, until their last consumer ends. Weights and inputs are not among them. ${memory.clock
       ? "A result that another clock's call reads counts to the end." : clocks.length > 1 ? "A copy from a device counts from its enqueueing on." : ""}`), make("div", { class: "wide memory" }, memoryChart(memory))),
   make("div", { class: "card" }, make("h2", {}, `Alive at the peak of ${memory.memory}`), ...table(memory.holders, [
-    ["node", (r) => r[0], { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
+    ["node", (r) => report.shortName(r[0], r[2]), { link: (r) => (r[3] >= 0 ? () => report.showCall(r[3]) : toNode(r[2])) }],
     ["bytes", (r) => r[1], { number: true, show: bytesElement }],
     ["share", (r) => r[1] / (memory.peak || 1), { number: true, show: (part) => `${(part * 100).toFixed(1)} %` }]], { name: "memory" }),
   memory.more ? make("p", { class: "faint" }, `and ${memory.more} smaller ones`) : null)];

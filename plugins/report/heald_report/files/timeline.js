@@ -14,7 +14,7 @@
   const barsOf = (clock) => calls.filter((call) => call.clock === clock || (clock === 0 && call.enqueued)).map((call) =>
     (call.clock === clock ? { call, start: call.start, us: call.us, track: call.track } : { call, ...call.enqueued, isEnqueueing: true }));
 
-  // Give each bar a row: calls inside a call share its row, and calls that overlap otherwise have rows of their own.
+  // Give each bar the first row that is free: calls inside a loop or a branch stand below it.
   const placeBars = (rows, bars) => {
     let next = 0;
     for (const track of rows) {
@@ -22,7 +22,7 @@
       for (const bar of bars.filter((b) => b.track === track.index).sort((a, b) => a.start - b.start || b.us - a.us)) {
         const end = bar.start + bar.us;
         open.forEach((ends) => { while (ends.length && ends[ends.length - 1] <= bar.start + ROUNDING) ends.pop(); });
-        let row = open.findIndex((ends) => !ends.length || end <= ends[ends.length - 1] + ROUNDING);
+        let row = open.findIndex((ends) => !ends.length);
         if (row < 0) row = open.push([]) - 1;
         open[row].push(end);
         bar.row = next + row;
@@ -116,6 +116,7 @@
     charts.forEach((chart) => chart.reveal(index));
     const list = call.of.map((node) => make("li", {}, make("button", { class: "link", onclick: () => report.showNode(node) }, nodes.name[node])));
     const words = [call.kernel, call.device, tracks[call.track].name, `${timeText(call.us)} from ${timeText(call.start)} on${on}`,
+      call.own < call.us ? `${timeText(call.own)} without the calls inside` : "",
       call.enqueued ? `enqueued in ${timeText(call.enqueued.us)} from ${timeText(call.enqueued.start)} on of ${clocks[0].label}` : "",
       call.bytes ? bytesElement(call.bytes) : "", call.outputs].filter(Boolean);
     const copy = report.copies.find((row) => row.call === index);
