@@ -1,8 +1,9 @@
-"""Loops on the page: their time counts once, the calls inside stand below them, and names are those of nodes."""
+"""Loops on the page: times and bytes count once, the calls inside stand below them, and names are those of nodes."""
 
 from __future__ import annotations
 
 import heald
+import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
 from harness.chromium import Browser, find_chromium
@@ -11,7 +12,7 @@ from heald.api import Func
 from heald.graphs.graph.function import Function
 from heald.graphs.graph.graph import Graph, Node
 from heald.runtime.contract.op import ArgDef
-from heald_report.page import page_bytes
+from heald_report.page import page_bytes, page_data
 
 F32 = heald.api.dtypes.float32
 
@@ -30,15 +31,44 @@ def looped() -> Graph:
     return Graph(nodes, [body, test])
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
-def test_the_time_of_a_loop_counts_once_and_its_calls_stand_below_it(tmp_path):
+def run_loop(tmp_path):
+    """The model of the loop, and the trace of a run."""
     metadata = RunMetadata()
     heald.graphdef.dump(looped(), tmp_path / "loop.pb")
     model = heald.load(tmp_path / "loop.pb")
     model.session.run([*model.fetched.values()], {model.fed["x"]: 0.0}, options=RunOptions(trace=True),
                       metadata=metadata)
+    return model, metadata.trace
+
+
+def test_results_inside_a_loop_end_with_it(tmp_path):
+    model, trace = run_loop(tmp_path)
+    memory, = page_data(model, trace)["run"]["memory"]
+    assert [event.call.node for event in trace.events][-1] == "y"
+    assert [alive for _, alive in memory["samples"] if alive][-1] == 4 + 4  # the result of the loop, and y
+
+
+def test_a_view_has_no_bytes_and_its_consumers_are_those_of_the_buffer(tmp_path):
+    int32 = heald.api.dtypes.int32
+    heald.graphdef.dump(Graph([placeholder("x", (None, 4)), node("n", "Neg", "x"), placeholder("s", (None,), int32),
+                               node("r", "Reshape", "n", "s", Tshape=int32), node("y", "Abs", "r")]),
+                        tmp_path / "view.pb")
+    model, metadata = heald.load(tmp_path / "view.pb"), RunMetadata()
+    model.session.run([*model.fetched.values()],
+                      {model.fed["x"]: np.ones((3, 4), np.float32), model.fed["s"]: np.array([12], np.int32)},
+                      options=RunOptions(trace=True), metadata=metadata)
+    calls = {event.call.node: (event, sources) for event, sources in metadata.trace.calls()}
+    assert {name: event.views for name, (event, _) in calls.items()} == {"n": (), "r": (0,), "y": ()}
+    assert [source.call.node for source in calls["y"][1]] == ["n"]
+    memory, = page_data(model, metadata.trace)["run"]["memory"]
+    assert (memory["peak"], [row[0] for row in memory["holders"]]) == (2 * 48, ["n", "y"])
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+def test_the_time_of_a_loop_counts_once_and_its_calls_stand_below_it(tmp_path):
+    model, trace = run_loop(tmp_path)
     page = tmp_path / "loop.html"
-    page.write_bytes(page_bytes(model, "loop", metadata.trace))
+    page.write_bytes(page_bytes(model, "loop", trace))
     browser = Browser(find_chromium(), tmp_path / "chromium")
     try:
         browser.open(f"file://{page}#tab=timeline")

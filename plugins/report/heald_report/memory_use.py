@@ -1,7 +1,8 @@
 """The bytes of results over time: of each memory, on one clock each.
 
-A result is alive from the call that makes it to the end of its last consumer. Weights, inputs, and the buffers inside
-kernels are not counted.
+A result is alive from the call that makes it to the end of its last consumer. Without one inside a loop or function it
+is alive to the end of the loop or function. Weights, inputs, the buffers inside kernels, and results that show the
+buffer of an argument are not counted.
 
 The results in a device's memory are timed by the clock of the calls that make them. Host memory is timed by the host's
 clock alone: a copy from a device counts from its enqueueing on. A consumer on another clock has no moment on this one.
@@ -60,7 +61,8 @@ def call_key(event: Event) -> tuple[int, int]:
 
 
 def result_bytes(event: Event) -> int:
-    return sum(meta.nbytes for meta in event.outputs[:len(event.call.results)] if meta is not None)
+    return sum(meta.nbytes for index, meta in enumerate(event.outputs[:len(event.call.results)])
+               if meta is not None and index not in event.views)
 
 
 def _intervals(calls: Sequence[tuple[Event, Any]], clocks: RunClocks) -> dict[tuple[str, str], list[Interval]]:
@@ -71,14 +73,26 @@ def _intervals(calls: Sequence[tuple[Event, Any]], clocks: RunClocks) -> dict[tu
     for event, sources in calls:
         for source in sources:
             consumers[call_key(source)].append(event)
+    callers: dict[str, list[Event]] = defaultdict(list)  # by function
+    for event, _ in calls:
+        for function in event.call.functions:
+            callers[function].append(event)
     intervals: dict[tuple[str, str], list[Interval]] = {}
     for index, (event, _) in enumerate(calls):
         memory = memory_of_results(event)
         clock = HOST_CLOCK if memory == HOST_MEMORY else event.clock
         start = clocks.span_on(event, clock)[0]
-        end = clocks.last_end(consumers.get(call_key(event), ()), clock)
+        readers = consumers.get(call_key(event)) or _callers_around(event, callers)
+        end = clocks.last_end(readers, clock)
         intervals.setdefault((memory, clock), []).append(Interval(start, end, result_bytes(event), index))
     return intervals
+
+
+def _callers_around(event: Event, callers: Mapping[str, Sequence[Event]]) -> list[Event]:
+    """Return the innermost call of the loop or function that an event is inside. Its results are the caller's."""
+    around = [caller for caller in callers.get(event.function, ())
+              if caller.start_ns <= event.start_ns and event.end_ns <= caller.end_ns]
+    return sorted(around, key=lambda caller: caller.end_ns)[:1]
 
 
 def _use_row(memory: str, clock: str, intervals: Sequence[Interval], calls: Sequence[tuple[Event, Any]],

@@ -61,7 +61,9 @@ class CallReports:
         registers = self.layout.registers
         metas = [registers.metas[r] for r in bound.call.gives]
         roots = tuple(registers.root[r] for r in bound.call.args)
-        trace.record(bound.call, self.device_name(bound), started, values, metas, self._function.name, timed, roots)
+        views = tuple(index for index, r in enumerate(bound.call.gives) if registers.root[r] != r)
+        trace.record(bound.call, self.device_name(bound), started, values, metas, self._function.name, timed, roots,
+                     views)
 
     def typed_error_at(self, error: BaseException, frame: Frame) -> HealdError:
         """Return the typed error for an exception of the call at the frame's cursor."""

@@ -43,6 +43,7 @@ class Event(NamedTuple):
     `timed`: the times of the work on a device with a queue, for which `start_ns` and `end_ns` enclose the enqueueing.
     `roots`: the registers whose buffers its arguments are, those of the call itself when empty. An argument may be the
         result of an alias, which is no call of the run.
+    `views`: the indices of results that show the buffer of an argument, and have no bytes of their own.
     """
 
     call: Call
@@ -55,6 +56,7 @@ class Event(NamedTuple):
     outputs: tuple[TensorMetadata | None, ...] = ()
     timed: Timed | None = None
     roots: tuple[int, ...] = ()
+    views: tuple[int, ...] = ()
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -139,7 +141,7 @@ class Trace:
     def record(
         self, call: Call, device: str, start_ns: int, values: Sequence[Any] = (),
         metas: Sequence[TensorMetadata] = (), function: str = "", timed: Timed | None = None,
-        roots: tuple[int, ...] = (),
+        roots: tuple[int, ...] = (), views: tuple[int, ...] = (),
     ) -> None:
         """Record a call that started at `start_ns` and has just returned on this thread.
 
@@ -147,13 +149,13 @@ class Trace:
         AsyncValue adds an event when it becomes available.
         `metas`: the linked metadata of its results.
         `timed`: the result of `begin` before the call, ended behind it.
-        `roots`: as of Event.
+        `roots`, `views`: as of Event.
         """
         thread = threading.current_thread()
         self.threads[thread.native_id or 0] = thread.name
         outputs = tuple(map(_metadata_of, values, metas))
         started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
-                        outputs=outputs, timed=timed, roots=roots)
+                        outputs=outputs, timed=timed, roots=roots, views=views)
         if timed is not None:
             self._unsettled.append(timed)
         self._events.append(started)
