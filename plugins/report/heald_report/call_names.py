@@ -13,11 +13,8 @@ compiler's node stands for the loop's LoopCond, or for a Merge of the condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .node_table import NodeTable
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 _MADE = r"(?:While|Frame|If|Case)(?:_\d+)?"
 _PART = re.compile(rf".*(?:^|/){_MADE}/(?:cond|body|then_branch|else_branch|branch\d+)(?:_\d+)?/", re.DOTALL)
@@ -26,7 +23,14 @@ ENDS = ("LoopCond", "Merge", "switch_t")  # a node of the scope that stands for 
 DEEPEST = 64  # functions in functions
 
 
-def number_of_call(table: NodeTable, name: str) -> int:
+class NamedNodes(NamedTuple):
+    """The nodes of the graph, whose function is "", and of functions. `numbers`: by function and name."""
+
+    numbers: Mapping[tuple[str, str], int]
+    nodes: Mapping[str, Mapping[str, Any]]
+
+
+def number_of_call(named: NamedNodes, name: str) -> int:
     """Return the number of the node of a call inside a function or a loop, -1 without one.
 
     A node that a pass made there counts as the node under whose name it made it."""
@@ -34,21 +38,21 @@ def number_of_call(table: NodeTable, name: str) -> int:
     made = _MADE_NODE.fullmatch(plain_name)
     stands = [f"{made['scope']}{end}" for end in ENDS] if made is not None else []
     for candidate in (name, plain_name, *stands, name.rpartition("/")[0], plain_name.rpartition("/")[0]):
-        number = _number_inside(table, "", candidate, DEEPEST)
+        number = _number_inside(named, "", candidate, DEEPEST)
         if number >= 0:
             return number
     return -1
 
 
-def _number_inside(table: NodeTable, function: str, name: str, depth: int) -> int:
+def _number_inside(named: NamedNodes, function: str, name: str, depth: int) -> int:
     """Return the number of the node that a name leads to from a function on."""
-    if (function, name) in table.numbers:
-        return table.numbers[function, name]
-    nodes = table.nodes_of(function)
+    if (function, name) in named.numbers:
+        return named.numbers[function, name]
+    nodes = named.nodes.get(function, {})
     for caller, rest in _divisions(name) if depth else ():
         if caller in nodes:
             for callee, inner in _callees(nodes[caller], rest):
-                number = _number_inside(table, callee, inner, depth - 1)
+                number = _number_inside(named, callee, inner, depth - 1)
                 if number >= 0:
                     return number
     return -1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.errors import printable
 
-from .call_names import number_of_call
+from .call_names import NamedNodes, number_of_call
 
 if TYPE_CHECKING:
     from heald import Graph
@@ -58,9 +58,9 @@ class NodeTable:
 
     def __init__(self, bodies: list[Body]) -> None:
         self.bodies = bodies
-        self._nodes = {body.function: body.nodes for body in bodies}
         self.numbers = {(body.function, name): number for number, (body, name) in enumerate(
             (body, name) for body in bodies for name in body.nodes)}
+        self._named = NamedNodes(self.numbers, {body.function: body.nodes for body in bodies})
         self._by_name: dict[str, int] = {}
         for (_, name), number in self.numbers.items():
             self._by_name[name] = number  # the graph itself is the last body
@@ -72,10 +72,7 @@ class NodeTable:
         loop (`number_of_call`).
         """
         number = self._by_name.get(name, self._by_name.get(name.rpartition("/")[0], -1))
-        return number if number >= 0 else number_of_call(self, name)
-
-    def nodes_of(self, function: str) -> Mapping[str, Any]:
-        return self._nodes.get(function, {})
+        return number if number >= 0 else number_of_call(self._named, name)
 
     def columns(self, pool: TextPool, placement: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return the columns of the nodes' table."""
