@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import heald
 import numpy as np
+from harness.shared_runtimes import shared_runtime
 from heald.errors import HealdError
 from heald.graphs.graph import graphdef
 
@@ -31,7 +32,7 @@ class RecordedLayer(NamedTuple):
     results: list
 
     def run(self, config, feeds=None, outputs=()):
-        with heald.Session(self.graph, config) as session:
+        with heald.Session(self.graph, shared_runtime(config)) as session:
             return session.run([*self.outputs, *outputs], {**self.feeds, **(feeds or {})})
 
     def outcome(self, config, feeds=None, outputs=()):
@@ -53,7 +54,7 @@ class RecordedLayer(NamedTuple):
 
     def loop_ops(self, outputs=()):
         """The numbers of loops and of the ops that stand for them, behind all passes."""
-        with heald.Session(self.graph, ON_NUMPY) as session:
+        with heald.Session(self.graph, shared_runtime(ON_NUMPY)) as session:
             *_, (_, rewritten) = session.graphs_by_pass([*self.outputs, *outputs], tuple(self.feeds))
         counted = Counter(node.op for node in rewritten)
         return {op: counted[op] for op in (*SEQUENCES.values(), *LOOPS) if counted[op]}

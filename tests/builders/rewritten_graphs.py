@@ -12,6 +12,7 @@ from typing import Any
 import heald
 import numpy as np
 from builders.graphs import FLOAT, const, graph, node
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
@@ -27,7 +28,8 @@ INT = dtypes.int32
 def session_with_passes(nodes: Iterable[Node], *passes: str) -> heald.Session:
     """A session over these nodes; of the plugin's `PASSES` it runs only the given ones."""
     disabled = [name for name in PASSES if name not in passes]
-    return heald.Session(graph(*nodes), {"passes": {"disable": disabled}, "placement": {"fallback": "allow"}})
+    config = {"passes": {"disable": disabled}, "placement": {"fallback": "allow"}}
+    return heald.Session(graph(*nodes), shared_runtime(config))
 
 
 def optimized_graph(nodes: Iterable[Node], *passes: str, fetches: Sequence[str] = ("y",),

@@ -10,6 +10,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Node
 from heald_onednn.library import library, open_library
 from hypothesis import strategies as st
@@ -69,9 +70,9 @@ def compare(
     """Run with and without the pack. The results differ by no more than `close`, as a part of the largest number that
     there is in them or that went in."""
     metadata = heald.RunMetadata()
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as session:
         want = session.run(fetch, feeds)
-    with heald.Session(graph(*nodes), AS_WRITTEN | config) as session:
+    with heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN | config)) as session:
         session.run(fetch, feeds)  # the second run finds the frame that the first has made
         got = session.run(fetch, feeds, options=heald.RunOptions(trace=True), metadata=metadata)
     assert got.shape == want.shape

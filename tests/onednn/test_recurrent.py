@@ -8,6 +8,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import FLOAT, layer, numbers, outputs_of_unpack, rows, weights
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Node
 from heald_onednn.kernels import recurrent
 from hypothesis import given, settings
@@ -37,9 +38,9 @@ def fed(op, inputs, cells, time, batch, scale=1):
 
 def kernel_of_node(nodes, fetches, feed, name="n"):
     """The kernel of a node. Asserts that its results equal NumPy's."""
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as session:
         want = session.run(fetches, feed)
-    with heald.Session(graph(*nodes), AS_WRITTEN) as session:
+    with heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN)) as session:
         session.run(fetches, feed)  # the second run finds the frame that the first has made
         got = session.run(fetches, feed)
         kernel = {row["node"]: row["kernel"] for row in session.placement().table()}[name]
@@ -87,7 +88,8 @@ def test_a_sequence_that_may_end_early_is_numpy_s(op):
 
 def test_an_output_that_is_needed_later_is_right_too():
     nodes, feed = lstm("BlockLSTM", 3, 4, 3), fed("BlockLSTM", 3, 4, 3, 2)
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as numpy, heald.Session(graph(*nodes), AS_WRITTEN) as ours:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as numpy, \
+            heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN)) as ours:
         for fetches in (["n:6"], ["n:6", "n:1"], ["n:0", "n:6"], ["n:6"], ["n:1"]):
             for a, b in zip(numpy.run(fetches, feed), ours.run(fetches, feed), strict=True):
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
@@ -117,7 +119,7 @@ def test_steps_that_are_written_out_are_one_call(style, fetches):
     metadata = heald.RunMetadata()
     for batch in (2, 1):
         feed = {"x": numbers(5, batch, 6, seed=3)}
-        with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
+        with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as session:
             want = session.run(fetches, feed)
         with heald.Session(graph(*nodes)) as session:
             got = session.run(fetches, feed, options=heald.RunOptions(trace=True), metadata=metadata)

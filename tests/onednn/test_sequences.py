@@ -8,6 +8,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import numbers
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
+from harness.shared_runtimes import shared_runtime
 
 GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
 TIME = 5
@@ -30,9 +31,9 @@ def kernel(nodes, fetches, inputs=3, cells=4, batch=2):
             "c": numbers(batch, cells, seed=7)}
     feed = {name: value for name, value in feed.items() if name in {source.node for source in nodes[-1].inputs}}
     nodes = [one for one in nodes if one.name in feed or one.op != "Placeholder"]
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as session:
         want = session.run(fetches, feed)
-    with heald.Session(graph(*nodes), AS_WRITTEN) as session:
+    with heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN)) as session:
         session.run(fetches, feed)  # the second run finds the frame that the first has made
         got = session.run(fetches, feed)
         name = {row["node"]: row["kernel"] for row in session.placement().table()}["n"]
@@ -116,7 +117,8 @@ def test_a_length_may_be_known_late(op):
     fed = {source.node for source in nodes[-1].inputs}
     feeds = {name: value for name, value in feeds.items() if name in fed}
     late = [one for one in late if one.name in fed or one.name == "n"]
-    with heald.Session(graph(*late), NUMPY_ALONE) as plain, heald.Session(graph(*late), AS_WRITTEN) as session:
+    with heald.Session(graph(*late), NUMPY_ALONE) as plain, \
+            heald.Session(graph(*late), AS_WRITTEN) as session:
         for length in (TIME, 2, 0, TIME):
             outcomes = [each.run(["n:0", "n:1", "n:2"], feeds | {"l": np.int32(length)}) for each in (plain, session)]
             for a, b in zip(*outcomes, strict=True):
@@ -153,7 +155,8 @@ def test_weights_may_be_known_late(case, mask):
         nodes.append(one)
     fed = {source.node for source in nodes[-1].inputs}
     nodes, feeds = [one for one in nodes if one.name in fed or one.name == "n"], {k: feeds[k] for k in fed & {*feeds}}
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as plain, heald.Session(graph(*nodes), AS_WRITTEN) as session:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as plain, \
+            heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN)) as session:
         for fetches in (["n:0"], ["n:0", "n:2"], ["n:1", "n:2"]):
             for a, b in zip(plain.run(fetches, feeds), session.run(fetches, feeds), strict=True):
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
@@ -186,7 +189,8 @@ def lstm_with_parts(peepholes=True, projection=True, cells=5, late=(), length=TI
 def kernel_of(case, fetches):
     """The kernel of a layer with feeds. Asserts that its results equal NumPy's."""
     nodes, feeds = case
-    with heald.Session(graph(*nodes), NUMPY_ALONE) as plain, heald.Session(graph(*nodes), AS_WRITTEN) as session:
+    with heald.Session(graph(*nodes), shared_runtime(NUMPY_ALONE)) as plain, \
+            heald.Session(graph(*nodes), shared_runtime(AS_WRITTEN)) as session:
         for a, b in zip(plain.run(fetches, feeds), session.run(fetches, feeds), strict=True):
             np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
         return {row["node"]: row["kernel"] for row in session.placement().table()}["n"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.random_foldable_graphs import random_foldable_graph
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Node
 from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
@@ -35,7 +36,7 @@ def fold_and_compare(nodes, *fetches):
     after = folded(before, *fetches)
     results = []
     for tested_graph in (before, after):
-        with heald.Session(tested_graph, PLAIN) as session:
+        with heald.Session(tested_graph, shared_runtime(PLAIN)) as session:
             results.append(session.run(list(fetches), {k: v for k, v in FEEDS.items() if k in tested_graph}))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)

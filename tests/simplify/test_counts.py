@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from builders.control_flow import function, loop
 from builders.graphs import FLOAT, const, node, placeholder
+from harness.shared_runtimes import shared_runtime
 from heald.errors import InvalidArgument
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Graph, Node
@@ -50,7 +51,7 @@ def ops_after_passes(graph, fetches=("w:2",)):
 
 def results(graph, feeds, fetches=("w:0", "w:1", "w:2"), config=None):
     fed = {entry.name for entry in graph if entry.op == "Placeholder"}
-    with heald.Session(graph, config) as session:
+    with heald.Session(graph, shared_runtime(config)) as session:
         return [result.tolist() for result in
                 session.run(list(fetches), {name: value for name, value in feeds.items() if name in fed})]
 

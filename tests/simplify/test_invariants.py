@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from builders.control_flow import function, loop
 from builders.graphs import FLOAT, const, node, placeholder
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.graph.graph_base import Versions
 from heald.runtime.values import dtypes
@@ -48,7 +49,7 @@ def check(graph, hoisted, a=(2, 3), b=(3, 2), fetch="y"):
     feeds = {"x": numbers((2, 2)), "a": numbers(a), "b": numbers(b)}
     results = []
     for config in ({}, PLAIN):
-        with heald.Session(graph, config) as session:
+        with heald.Session(graph, shared_runtime(config)) as session:
             results.append(session.run(fetch, feeds))
     np.testing.assert_allclose(results[0], results[1], 1e-6, 1e-6)
 

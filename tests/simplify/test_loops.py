@@ -15,6 +15,7 @@ from pathlib import Path
 import heald
 import numpy as np
 import pytest
+from harness.shared_runtimes import shared_runtime
 from heald.errors import HealdError
 from heald.graphs.graph import graphdef
 from heald.graphs.graph.graph import Input, Node
@@ -39,13 +40,13 @@ def input_of(name):
 
 def run(graph, name, config, x=None):
     layer = LAYERS[name]
-    with heald.Session(graph, config) as session:
+    with heald.Session(graph, shared_runtime(config)) as session:
         return session.run(layer["outputs"], {layer["input"]: input_of(name) if x is None else x})
 
 
 def fused_ops(graph, name):
     layer = LAYERS[name]
-    with heald.Session(graph, PLUGINS["numpy"]) as session:
+    with heald.Session(graph, shared_runtime(PLUGINS["numpy"])) as session:
         *_, (_, rewritten) = session.graphs_by_pass(layer["outputs"], (layer["input"],))
     counted = Counter(node.op for node in rewritten)
     return {op: counted[op] for op in (*SEQUENCES.values(), "While", "StatelessWhile") if counted[op]}
@@ -172,7 +173,7 @@ def test_operands_may_be_turned(name):
 def test_a_fetch_of_the_loop_keeps_it():
     graph, layer = graph_of("lstm"), LAYERS["lstm"]
     loop, _ = body_of(graph)
-    with heald.Session(graph, PLUGINS["numpy"]) as session:
+    with heald.Session(graph, shared_runtime(PLUGINS["numpy"])) as session:
         *_, (_, rewritten) = session.graphs_by_pass([f"{loop.name}:4", *layer["outputs"]], (layer["input"],))
     assert "While" in {node.op for node in rewritten}
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import CELLS, FLOAT, layer, numbers, outputs_of_unpack, rows, step, weights
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.graph.graph import Node
 from heald.runtime.values import dtypes
 
@@ -21,7 +22,8 @@ TIME, INPUTS = 3, 5
 
 
 def session(nodes, *disabled, **config):
-    return heald.Session(graph(*nodes), {"plugins": {"block": ["onednn"]}, "passes": {"disable": [*disabled]}} | config)
+    settings = {"plugins": {"block": ["onednn"]}, "passes": {"disable": [*disabled]}} | config
+    return heald.Session(graph(*nodes), shared_runtime(settings))
 
 
 def rewrite_lstm(nodes, fetches=("y",), passes="sequences", batch=2, feed=None, **config):

@@ -8,6 +8,7 @@ import pytest
 from builders.control_flow import function, loop
 from builders.graphs import FLOAT, const, node, placeholder
 from harness.device_pairs import run_traced
+from harness.shared_runtimes import shared_runtime
 from heald.errors import HealdError
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Graph, Node
@@ -82,7 +83,7 @@ def check(graph, *, is_mapped, fetches=("y",), counts=(4,)):
         x = input_of(graph, count)
         results = []
         for config in ({}, UNMAPPED):
-            with heald.Session(graph, config) as session:
+            with heald.Session(graph, shared_runtime(config)) as session:
                 results.append(session.run(list(fetches), {"x": x}))
         for result, expected in zip(*results, strict=True):
             assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
@@ -257,7 +258,8 @@ def test_a_row_that_fails_fails_as_in_the_loop():
     graph = map_graph([Node("v", "StringToNumber", ["r"], attrs={"out_type": FLOAT})], "v:output:0", dtype=TEXT, row=())
     errors = []
     for config in ({}, UNMAPPED):
-        with heald.Session(graph, config) as session, pytest.raises(HealdError, match="convert") as failed:
+        with heald.Session(graph, shared_runtime(config)) as session, \
+                pytest.raises(HealdError, match="convert") as failed:
             session.run("y", {"x": np.array([b"1", b"2", b"three", b"4"], object)})
         errors.append((type(failed.value), failed.value.op))
     assert errors[0] == errors[1]

@@ -12,6 +12,7 @@ import heald
 import numpy as np
 import pytest
 from builders.recorded_layers import LOOPS, ON_NUMPY, SEQUENCES, UNFUSED, recorded_layers
+from harness.shared_runtimes import shared_runtime
 from heald.api import dtypes
 from heald.graphs.graph.graph import Input, Node
 from heald.graphs.graph.rewriting import constant
@@ -148,7 +149,7 @@ def test_weights_may_be_variables():
             feeds[f"{node.name}/set"] = value
     layer = changed("lstm_all_frames_lengths", nodes)
     for config in (ON_NUMPY, {}, UNFUSED):
-        with heald.Session(layer.graph, config) as session:
+        with heald.Session(layer.graph, shared_runtime(config)) as session:
             session.run([], targets=[*feeds])
             for result, recorded in zip(session.run(layer.outputs, layer.feeds), layer.results, strict=True):
                 np.testing.assert_allclose(np.ravel(result), recorded, rtol=0, atol=2e-6)

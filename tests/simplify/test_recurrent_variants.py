@@ -9,6 +9,7 @@ import heald
 import numpy as np
 import pytest
 from builders.recorded_layers import LOOPS, ON_NUMPY, UNFUSED, recorded_layers
+from harness.shared_runtimes import shared_runtime
 from heald.api import dtypes
 from heald.errors import InvalidArgument
 from heald.graphs.graph.graph import Node
@@ -117,7 +118,7 @@ def test_a_state_may_be_a_variable_that_is_assigned_behind_the_loop():
     x = {tensor: array for tensor, array in layer.feeds.items() if tensor != state}
     runs = []
     for config in (ON_NUMPY, {}, UNFUSED):
-        with heald.Session(layer.graph.replace(nodes=nodes), config) as session:
+        with heald.Session(layer.graph.replace(nodes=nodes), shared_runtime(config)) as session:
             session.run([], targets=["init"])
             runs.append([session.run(layer.outputs, x, targets=["assign"])[0] for _ in range(3)])
             if config is ON_NUMPY:

@@ -9,6 +9,7 @@ from builders.functions import GELUS
 from builders.graphs import const, graph, node, placeholder
 from builders.random_layers import random_layers
 from builders.rewritten_graphs import batch_norm, bias_add, conv, numbers
+from harness.shared_runtimes import shared_runtime
 from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
@@ -37,7 +38,7 @@ def remap_and_compare(nodes, fetches=("y",), x=None):
         x = numbers(*nodes[0].attrs["shape"], dtype=nodes[0].attrs["dtype"].numpy)
     results = []
     for tested_graph in (before, after):
-        with heald.Session(tested_graph, PLAIN) as session:
+        with heald.Session(tested_graph, shared_runtime(PLAIN)) as session:
             results.append(session.run(list(fetches), {"x": x}))
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heald
 import numpy as np
 from harness.recorded_tfg import recorded_files
+from harness.shared_runtimes import shared_runtime
 from heald.errors import InvalidArgument
 from heald.graphs.graph import graphdef
 from heald.graphs.session.requested_passes import run_requested_passes
@@ -34,7 +35,7 @@ def after(before, name, fetches):
 
 
 def results(graph, fetches, feeds):
-    with heald.Session(graph, PLAIN) as session:
+    with heald.Session(graph, shared_runtime(PLAIN)) as session:
         return session.run(fetches, {name: value for name, value in feeds.items() if name in graph})
 
 
