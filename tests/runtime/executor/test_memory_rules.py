@@ -8,6 +8,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
+from harness.shared_runtimes import shared_runtime
 from heald.runtime.executor.host_array import view
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
@@ -87,7 +88,7 @@ def feeds(seed, rows):
 def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are_right(config, program):
     calls, fetches, rows = program
     kept_plugin.kept.clear()
-    step = heald.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls), shared_runtime(config)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     runs = []
     for seed in (1, 2, 3, 1):
         x, y = feeds(seed, rows)
@@ -107,7 +108,7 @@ def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are
 def test_writes_of_the_user_into_feeds_and_results_change_nothing_else(config, program):
     calls, fetches, rows = program
     kept_plugin.kept.clear()
-    step = heald.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls), shared_runtime(config)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     earlier = []
     for seed in (1, 2, 1):
         own_feeds = feeds(seed, rows)
