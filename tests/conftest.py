@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,42 @@ if TYPE_CHECKING:
 settings.register_profile("heald", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("heald")
 
-THOROUGH = Path(__file__).with_name("thorough.txt")
+TESTS = Path(__file__).parent
+THOROUGH = TESTS / "thorough.txt"
+LEFT_OUT = pytest.StashKey[Callable[[str], bool]]()  # of a run: the files that have no test of its part
+
+
+def thorough_lines() -> list[str]:
+    return [line for line in THOROUGH.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+
+
+def files_without_tests(part: str) -> Callable[[str], bool]:
+    """Whether a file, by its path in the repository, has no test of a part of the gate, which a marker names."""
+    lines = thorough_lines()
+    if part == "thorough or examples":
+        listed = {line.removeprefix("+ ").partition("::")[0] for line in lines}
+        return lambda path: path not in listed
+    whole_files = {line for line in lines if "::" not in line and part == "not thorough"}
+    return whole_files.__contains__
+
+
+@pytest.hookimpl
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LEFT_OUT] = files_without_tests(config.option.markexpr)
+
+
+@pytest.hookimpl
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests all belong to the other part: imports are a third of a worker's start."""
+    if collection_path.suffix in (".py", ".mlir") and collection_path.is_relative_to(TESTS):
+        return config.stash[LEFT_OUT](collection_path.relative_to(TESTS.parent).as_posix()) or None
+    return None
 
 
 def thorough_patterns() -> list[tuple[re.Pattern[str], str]]:
     """Return the patterns of node ids in thorough.txt, each with the marker of the tests that it matches."""
-    lines = [line for line in THOROUGH.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     return [(re.compile(".*".join(map(re.escape, line.removeprefix("+ ").split("*")))),
-             "examples" if line.startswith("+ ") else "thorough") for line in lines]
+             "examples" if line.startswith("+ ") else "thorough") for line in thorough_lines()]
 
 
 @pytest.hookimpl(wrapper=True)
