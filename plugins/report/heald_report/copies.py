@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .memory_use import HOST_MEMORY, memory_of_results, result_bytes
+from heald.runtime.program import COPY
+
+from .memory_use import HOST_MEMORY, result_bytes
 from .node_table import NodeTable, TextPool, shown_text
 
 if TYPE_CHECKING:
@@ -22,28 +24,29 @@ ENTRY = "main"  # the function whose first registers are the feeds
 UNNAMED = "a constant"  # a value that no call of the run made, and no feed
 
 
-def copy_table(calls: Sequence[tuple[Event, Any]], feeds: Sequence[str], clocks: RunClocks, places: Mapping[int, int],
-               table: NodeTable, pool: TextPool) -> dict[str, Any]:
-    """Return the copies as JSON's values. `feeds`: the fed tensors, in order. `places`: by place of a call in the
-    trace, its row."""
-    from heald.runtime.program import COPY
+def copy_table(calls: Sequence[tuple[Event, Any]], memories: Sequence[str], feeds: Sequence[str], clocks: RunClocks,
+               places: Mapping[int, int], table: NodeTable, pool: TextPool) -> dict[str, Any]:
+    """Return the copies as JSON's values.
 
+    `memories`: by place of a call in the trace, the memory of its results. `places`: likewise, its row. `feeds`: the
+    fed tensors, in order."""
+    if all(event.call.code != COPY for event, _ in calls):
+        return {"rows": [], "pairs": [], "more": 0}
     tensors = {(ENTRY, number): name if ":" in name else f"{name}:0" for number, name in enumerate(feeds)}
-    memories: dict[tuple[str, int], str] = {}
+    memory_of: dict[tuple[str, int], str] = {}
     rows: list[list[Any]] = []
-    for index, (event, _) in enumerate(calls):
+    for index, ((event, _), memory) in enumerate(zip(calls, memories, strict=True)):
         function, call = event.function, event.call
-        memory = memory_of_results(event)
         tensor = tensors.get((function, event.arguments[0]), UNNAMED) if call.code == COPY else ""
         if tensor:
             rows.append([shown_text(tensor), table.number_of_name(tensor.rpartition(":")[0]),
                          table.number_of_name(call.node),
-                         pool.add(memories.get((function, event.arguments[0]), _source_of(event))), pool.add(memory),
+                         pool.add(memory_of.get((function, event.arguments[0]), _source_of(event))), pool.add(memory),
                          result_bytes(event), round(event.ns / 1e3, 2), clocks.number(event.clock),
                          places.get(index, -1)])
         for place, register in enumerate(call.results):
             tensors[function, register] = tensor or f"{call.node}:{place}"
-            memories[function, register] = memory
+            memory_of[function, register] = memory
     shown = sorted(rows, key=lambda row: -row[5])[:MOST_COPIES]
     return {"rows": shown, "pairs": _pairs(rows), "more": len(rows) - len(shown)}
 

@@ -15,6 +15,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from heald.runtime.executor import HOST_CLOCK
+from heald.runtime.program import COPY
+
 from .node_table import NodeTable, shown_text
 
 if TYPE_CHECKING:
@@ -36,23 +39,26 @@ class Interval(NamedTuple):
     call: int
 
 
-def memory_rows(calls: Sequence[tuple[Event, Any]], clocks: RunClocks, places: Mapping[int, int], table: NodeTable,
-                ) -> list[dict[str, Any]]:
-    """Return the use of each memory as JSON's values. `places`: by place of a call in the trace, its row."""
+def memory_rows(calls: Sequence[tuple[Event, Any]], memories: Sequence[str], clocks: RunClocks,
+                places: Mapping[int, int], table: NodeTable) -> list[dict[str, Any]]:
+    """Return the use of each memory as JSON's values.
+
+    `memories`: by place of a call in the trace, the memory of its results. `places`: likewise, its row."""
     return [_use_row(memory, clock, intervals, calls, clocks, places, table)
-            for (memory, clock), intervals in _intervals(calls, clocks).items()
+            for (memory, clock), intervals in _intervals(calls, memories, clocks).items()
             if any(interval.nbytes for interval in intervals)]
 
 
-def memory_of_results(event: Event) -> str:
-    """Return the memory that holds the results of a call: a device, or HOST_MEMORY for all devices on host memory."""
+def memories_of_results(calls: Sequence[tuple[Event, Any]]) -> list[str]:
+    """Return for each call the memory that holds its results: a device, or HOST_MEMORY for all devices on host memory.
+    """
     from heald import default_host
-    from heald.runtime.program import COPY
 
-    if event.call.code == COPY:
-        return HOST_MEMORY if event.call.attrs.get("to") == "host" else event.device
-    is_on_host = ":" not in event.device or default_host().is_host_visible(event.device)
-    return HOST_MEMORY if is_on_host else event.device
+    host = default_host()
+    of_device = {device: HOST_MEMORY if ":" not in device or host.is_host_visible(device) else device
+                 for device in {event.device for event, _ in calls}}
+    return [HOST_MEMORY if event.call.code == COPY and event.call.attrs.get("to") == "host" else of_device[event.device]
+            for event, _ in calls]
 
 
 def call_key(event: Event) -> tuple[int, int]:
@@ -65,10 +71,9 @@ def result_bytes(event: Event) -> int:
                if meta is not None and index not in event.views)
 
 
-def _intervals(calls: Sequence[tuple[Event, Any]], clocks: RunClocks) -> dict[tuple[str, str], list[Interval]]:
+def _intervals(calls: Sequence[tuple[Event, Any]], memories: Sequence[str], clocks: RunClocks,
+               ) -> dict[tuple[str, str], list[Interval]]:
     """Return the life of each call's results, by memory and clock."""
-    from heald.runtime.executor import HOST_CLOCK
-
     consumers: dict[tuple[int, int], list[Event]] = defaultdict(list)
     for event, sources in calls:
         for source in sources:
@@ -78,8 +83,7 @@ def _intervals(calls: Sequence[tuple[Event, Any]], clocks: RunClocks) -> dict[tu
         for function in event.call.functions:
             callers[function].append(event)
     intervals: dict[tuple[str, str], list[Interval]] = {}
-    for index, (event, _) in enumerate(calls):
-        memory = memory_of_results(event)
+    for index, ((event, _), memory) in enumerate(zip(calls, memories, strict=True)):
         clock = HOST_CLOCK if memory == HOST_MEMORY else event.clock
         start = clocks.span_on(event, clock)[0]
         readers = consumers.get(call_key(event)) or _callers_around(event, callers)
@@ -123,8 +127,6 @@ def _samples(intervals: Sequence[Interval]) -> tuple[list[tuple[int, int]], int]
 
 
 def _holder_name(event: Event) -> str:
-    from heald.runtime.program import COPY
-
     name = shown_text(event.call.node)
     return f"copy for {name}" if event.call.code == COPY else name
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from heald.runtime.executor import HOST_CLOCK
+from heald.runtime.program import COPY
+
 from .copies import copy_table
-from .memory_use import call_key, memory_rows, result_bytes
+from .memory_use import call_key, memories_of_results, memory_rows, result_bytes
 from .node_table import NodeTable, TextPool, shown_text
 from .roofline import Roofline, roofline_row
 from .run_clocks import RunClocks
@@ -25,14 +28,10 @@ class Tracks:
         self._numbers: dict[tuple[str, int], int] = {}
 
     def thread(self, event: Event) -> int:
-        from heald.runtime.executor import HOST_CLOCK
-
         return self._number(str(self._threads.get(event.thread, "thread")), HOST_CLOCK)
 
     def work(self, event: Event) -> int:
         """Return the track of the work: its device's queue, or its thread where the host times it."""
-        from heald.runtime.executor import HOST_CLOCK
-
         if event.clock == HOST_CLOCK:
             return self.thread(event)
         return self._number(f"{event.device}, its queue", event.clock)
@@ -57,6 +56,7 @@ def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline 
     clocks = RunClocks([event for event, _ in calls])
     tracks = Tracks(trace, clocks)
     indices = sorted(sorted(range(len(calls)), key=lambda index: -calls[index][0].ns)[:MOST_CALLS])
+    memories = memories_of_results(calls)
     places = {index: row for row, index in enumerate(indices)}
     place_of_event = {call_key(calls[index][0]): row for index, row in places.items()}
     rows = [[*_call_row(calls[index][0], clocks, tracks, table, pool),
@@ -64,8 +64,8 @@ def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline 
              result_bytes(calls[index][0]), None if roofline is None else _work(calls[index][0], roofline),
              _enqueueing(calls[index][0], clocks, tracks)] for index in indices]
     return {"calls": rows, "tracks": tracks.rows(), "clocks": clocks.rows(),
-            "memory": memory_rows(calls, clocks, places, table),
-            "copies": copy_table(calls, feeds, clocks, places, table, pool),
+            "memory": memory_rows(calls, memories, clocks, places, table),
+            "copies": copy_table(calls, memories, feeds, clocks, places, table, pool),
             "roofline": None if roofline is None else roofline_row(roofline, {event.device for event, _ in calls}),
             "left_out": len(calls) - len(indices)}
 
@@ -82,8 +82,6 @@ def _call_row(event: Event, clocks: RunClocks, tracks: Tracks, table: NodeTable,
 
 def _enqueueing(event: Event, clocks: RunClocks, tracks: Tracks) -> list[Any] | None:
     """Return start, duration and track of the enqueueing of work that a device times; None for other work."""
-    from heald.runtime.executor import HOST_CLOCK
-
     if event.clock == HOST_CLOCK:
         return None
     return [clocks.us(HOST_CLOCK, event.start_ns), round((event.end_ns - event.start_ns) / 1e3, 2),
@@ -93,7 +91,6 @@ def _enqueueing(event: Event, clocks: RunClocks, tracks: Tracks) -> list[Any] | 
 def _work(event: Event, roofline: Roofline) -> tuple[int, int]:
     """Return the operations of a call, and the bytes that it moves. A copy has the name of the node that it serves, and
     none of its operations."""
-    from heald.runtime.program import COPY
     from heald_tools.node_times import work_of_call
 
     if event.call.code == COPY:
