@@ -76,7 +76,7 @@ PINNED = {
     "plugins/report/heald_report": {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},
-        "heald.runtime.executor": {"Event"},
+        "heald.runtime.executor": {"Event", "HOST_CLOCK", "clock_spans"},
         "heald.runtime.program": {"COPY", "Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
         "heald.runtime.service": {"convert_feed", "runtime"},
         "heald.runtime.support": {"tensor_picture", "whole_file"},
