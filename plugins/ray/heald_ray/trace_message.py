@@ -35,7 +35,7 @@ class RemoteWork(NamedTuple):
 
 def pack_trace(trace: Trace) -> bytes:
     """Return the events of a step that has ended."""
-    rows = [[_pack_call(event.call), event.device, event.thread, event.start_ns, event.end_ns, event.is_asynchronous,
+    rows = [[_pack_call(event), event.device, event.thread, event.start_ns, event.end_ns, event.is_asynchronous,
              event.function, [None if meta is None else [meta.dtype.name, meta.shape] for meta in event.outputs],
              None if event.timed is None or event.timed.span is None else [event.timed.span, event.timed.origin_ns]]
             for event in trace.events]
@@ -76,8 +76,9 @@ def _thread(task: int, thread: int) -> int:
     return (task + 1) * THREADS_OF_TASK + thread % THREADS_OF_TASK
 
 
-def _pack_call(call: Call) -> list[Any]:
-    return [call.code, call.args, call.results, call.node, call.chain, call.fused]
+def _pack_call(event: Event) -> list[Any]:
+    call = event.call
+    return [call.code, event.arguments, call.results, call.node, call.chain, call.fused]
 
 
 def _unpack_event(task: int, row: list[Any], shift: int) -> Event:
