@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from heald.runtime.program import CompiledModel, ProgramFunction, RegisterType
-from heald.runtime.program.host_program import CONSTANT, HOST, RUNTIME_CODES, Call
+from heald.runtime.program.host_program import CONSTANT, GROUP, HOST, RUNTIME_CODES, Call
 from heald.runtime.values import dtypes
 from heald.runtime.values.attribute_values import ShapeAttr
 from heald.runtime.values.tensor import TensorMetadata
@@ -188,6 +188,17 @@ def _change_callees(rng: Random, function: ProgramFunction, at: int, other: Comp
     names = [*call.functions, function.name, *list(other.program.functions)[:2]]
     callees = [rng.choice(names) if rng.random() < 0.6 else name for name in call.functions]
     return call._replace(functions=tuple(callees if rng.random() < 0.8 else callees[:-1]))
+
+
+def _change_group(rng: Random, function: ProgramFunction, at: int, other: CompiledModel) -> Call:
+    """Another compiler, another name, wrong attributes; results in another order; or a chain, which no group has."""
+    call = function.kernels[at]
+    name = rng.choice(("compiler", "group"))
+    return rng.choice((
+        call._replace(attrs={**call.attrs, name: rng.choice(("fuzzed", "nobody", "", "x" * 300, 7, None))}),
+        call._replace(attrs={key: value for key, value in call.attrs.items() if key != name}),
+        call._replace(results=call.results[::-1]), call._replace(args=call.args[::-1]),
+        call._replace(functions=tuple([*other.program.functions][:1])), call._replace(after=call.args[:1])))
 
 
 def _change_constant_index(rng: Random, function: ProgramFunction, at: int, _other: CompiledModel) -> Call:
@@ -399,6 +410,7 @@ _WEIGHTED: dict[ModelEdit, float] = {
     _call_edit(lambda call: call.code not in RUNTIME_CODES, _change_count): 1,
     _call_edit(bool, _change_flags): 1.5,
     _call_edit(lambda call: call.functions, _change_callees): 2,
+    _call_edit(lambda call: call.code == GROUP, _change_group): 4,
     _call_edit(lambda call: call.code == CONSTANT, _change_constant_index): 0.7,
     _call_edit(bool, _repeat_call): 0.4,
     _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, change_argument_type: 5, _change_type: 2, _change_results: 1,

@@ -21,6 +21,7 @@ from heald.runtime.values import dtypes
 from heald.runtime.values.async_value import AsyncValue
 from heald.runtime.values.tensor import TensorMetadata
 
+from .compiled_groups import check_both_ways, has_groups
 from .guarded import GuardedAllocator
 
 OPTIONS = RunOptions(timeout=0.25)
@@ -40,13 +41,22 @@ def run_model(model: CompiledModel, data: bytes) -> None:
         run_program(heald.HostProgram(model.program.functions, tuple(model.program.constants), model.program.requires),
                     data)
         return
+    if has_groups(model.program):
+        check_both_ways(lambda config: _results(LoadedCompiledModel(model, config=config), data))
+        return
     loaded = LoadedCompiledModel(model)
     for signature in islice((loaded, *loaded.signatures.values()), _MOST_RUNS):
         _run_signature(signature, data)
 
 
-def _run_signature(signature: CompiledSignature, data: bytes) -> None:
-    signature(*made_up(signature.inputs, data).values(), options=OPTIONS)
+def _run_signature(signature: CompiledSignature, data: bytes) -> Any:
+    return signature(*made_up(signature.inputs, data).values(), options=OPTIONS)
+
+
+def _results(signature: CompiledSignature, data: bytes) -> dict[str, Any]:
+    """The results of a run, by name."""
+    result = _run_signature(signature, data)
+    return result if isinstance(result, dict) else {"result": result}
 
 
 def run_program(program: heald.HostProgram, data: bytes) -> None:

@@ -30,7 +30,7 @@ from heald.runtime.program.bef.vbr import put_vbr
 from heald.runtime.values import dtypes
 from heald_conformance import golden
 
-from . import samples
+from . import compiled_groups, samples
 from .samples import MEMORY_FILES, SINGLE, Sample
 
 ROOT = Path(__file__).parents[1]
@@ -107,10 +107,11 @@ class Derived(Sequence[Sample]):
 
 @cache
 def program_pools() -> tuple[Pool, ...]:
-    """Compiled models of one op each, compiled programs of the tests, programs of host kernels."""
+    """Compiled models of one op each, compiled programs of the tests, programs of host kernels, models with groups."""
     compiled = (Derived(graphs, _compile_graph) for graphs in (_compilable(), graph_pools()[1].samples))
-    return *(Pool(share, samples) for share, samples in zip((0.6, 0.2), compiled, strict=True)), Pool(
-        0.2, _single([_with_every_fact(), *_host_programs()]))
+    return (*(Pool(share, samples) for share, samples in zip((0.55, 0.2), compiled, strict=True)),
+            Pool(0.2, _single([_with_every_fact(), *_host_programs()])),
+            Pool(0.05, Derived(_single(map(graphdef.dumps, compiled_groups.graphs())), _compile_groups)))
 
 
 def _compilable() -> list[Sample]:
@@ -137,6 +138,16 @@ def _compile_graph(raw: bytes) -> bytes:
             fetches = find_outputs(session)
             return bef.dumps(session.prepare(fetches, find_inputs(session, fetches)).program)
     return _with_every_fact()
+
+
+def _compile_groups(raw: bytes) -> bytes:
+    """A graph as the file of a compiled model, whose nodes are in groups of a compiler. Open dimensions are 2."""
+    shapes = {node.name: [dim or 2 for dim in node.attrs["shape"]] for node in graphdef.loads(raw).nodes.values()
+              if node.op == "Placeholder"}
+    with TemporaryDirectory(dir=MEMORY_FILES) as folder:
+        path = Path(folder, "graph.pb")
+        path.write_bytes(raw)
+        return bef.dumps(compile_model(path, inputs=shapes, mmap=False, config=compiled_groups.runtime()))
 
 
 def _with_every_fact() -> bytes:

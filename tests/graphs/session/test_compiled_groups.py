@@ -9,6 +9,7 @@ from builders.compilers import NumPyCompiler, runtime_with
 from builders.control_flow import branch, function, program
 from builders.graphs import const, graph, node, placeholder
 from heald import graphdef
+from heald.errors import InvalidArgument
 from heald.graphs.session.ahead_of_time import compile_model
 from heald.runtime.program.bef import file as bef
 from heald.runtime.program.host_program import GROUP
@@ -78,6 +79,26 @@ def test_groups_survive_as_text(tmp_path):
             for call in group_calls(program)] == [("tiny0", "group0", 2, 2), ("tiny0", "group1", 2, 1)]
     (result,) = program.run("main", X[None])
     np.testing.assert_array_equal(result.get(), heald.load(path, outputs=["e"])(X[None]))
+
+
+NAMES = {
+    "other outputs": lambda entry: entry._replace(outputs=()),
+    "more inputs": lambda entry: entry._replace(inputs=entry.inputs * 2),
+    "other names": lambda entry: entry._replace(outputs=tuple(port._replace(name="other") for port in entry.outputs)),
+    "one name twice": lambda entry: entry._replace(outputs=entry.outputs * 2),
+}
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_of_one_signature_have_the_same_names(tmp_path, name, at):
+    """A model for some shapes has a function for these, and one for all others."""
+    compiled = compile_model(saved(tmp_path, graph(*NODES)), inputs={"x": (1, 3)}, outputs=["e"])
+    assert len(compiled.entries) == 2
+    entries = [*compiled.entries]
+    entries[at] = NAMES[name](entries[at])
+    with pytest.raises(InvalidArgument, match="of the compiled model has"):
+        LoadedCompiledModel(compiled._replace(entries=tuple(entries)))
 
 
 def test_functions_with_groups_are_compiled(tmp_path):

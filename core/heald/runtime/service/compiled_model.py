@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FailedPrecondition, HealdError, NotFound, Unimplemented, boundary
+from ...errors import FailedPrecondition, HealdError, InvalidArgument, NotFound, Unimplemented, boundary
 from ..discovery.discovery import PluginRecord
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
@@ -139,7 +139,10 @@ class CompiledSignature:
     """
 
     def __init__(self, state: _SharedState, entries: Sequence[Entry]) -> None:
+        """Raises InvalidArgument for functions of one signature with different names, and for a name that appears
+        twice."""
         self._state, self._entries = state, entries
+        _check_names(entries)
         self._inputs = [_common([entry.inputs[i] for entry in entries]) for i in range(len(entries[0].inputs))]
         outputs = [_common([entry.outputs[i] for entry in entries]) for i in range(len(entries[0].outputs))]
         self.inputs = {port.name: port.meta for port in self._inputs}
@@ -257,6 +260,19 @@ class LoadedCompiledModel(CompiledSignature):
         metas = self._state.program.functions[self._entries[0].function].arg_metas
         shapes = tuple(meta.dims for meta in metas) if all(meta.is_static for meta in metas) else None
         return self._step.executable(shapes)
+
+
+def _check_names(entries: Sequence[Entry]) -> None:
+    first = entries[0]
+    for entry in entries:
+        for what in ("inputs", "outputs"):
+            expected, names = ([port.name for port in getattr(some_entry, what)] for some_entry in (first, entry))
+            if names != expected:
+                raise InvalidArgument(f"signature '{entry.signature}' of the compiled model has functions with other "
+                                      f"{what}: '{first.function}' and '{entry.function}'", hint=COMPILE_AGAIN)
+            if len(set(names)) < len(names):
+                raise InvalidArgument(f"signature '{entry.signature}' of the compiled model has {what} of one name: "
+                                      f"{', '.join(names)}", hint=COMPILE_AGAIN)
 
 
 def _common(ports: Sequence[Port]) -> Port:
