@@ -10,6 +10,7 @@ import pytest
 from builders.compilers import FUNCTIONS, NumPyCompiler, plugin_module, runtime_with
 from builders.control_flow import branch, function, program
 from builders.graphs import const, graph, node, placeholder
+from harness.threads import in_threads
 from heald.api import Node
 from heald.errors import InvalidArgument, NotFound, PluginError
 from heald.runtime.config.config import load_config
@@ -112,15 +113,107 @@ def test_each_shape_asks_the_compiler_and_constants_are_prepared_once():
     assert len(made) == 1
 
 
-def test_shapes_that_depend_on_data_are_left_to_the_kernels():
-    nodes = [placeholder("x", (4,)), node("u", "Unique", "x", out_idx=dtypes.int32), node("n", "Neg", "u"),
-             node("m", "Square", "n")]
-    x = np.float32([1, 1, 2, 1])
-    for compiler in (NumPyCompiler(), NumPyCompiler(allocates=True)):
+OPEN = [placeholder("x", (4,)), node("u", "Unique", "x", out_idx=dtypes.int32), node("n", "Neg", "u"),
+        node("m", "Square", "n"), node("i", "Identity", "n"), node("s", "AddV2", "i", "m")]
+FED = (np.float32([1, 1, 2, 1]), np.float32([3, 2, 1, 3]), np.float32([5, 5, 6, 5]))
+
+
+@pytest.mark.parametrize("allocates", [False, True])
+def test_a_group_whose_shapes_depend_on_data_is_asked_once_for_each_shape(allocates):
+    compiler = NumPyCompiler(allocates=allocates)
+    with heald.Session(graph(*OPEN), runtime_with(compiler)) as session:
+        for x in FED:
+            unique = np.array([*dict.fromkeys(x.tolist())])
+            assert session.run("s", {"x": x}).tolist() == (unique**2 - unique).tolist()
+        executable = executable_of(session, ["s"], ("x:0",), ((4,),))
+    assert [group.inputs[0].meta.dims for group in compiler.groups] == [(2,), (3,)]
+    assert [bound.call.code for bound in executable.layout.calls][-1] == "tiny0.group0"
+    (outcome,) = executable.groups
+    assert str(outcome) == ("compiler tiny0 does 3 nodes in 1 call, group0, and is asked in runs, once for each "
+                            "combination of shapes")
+
+
+@pytest.mark.parametrize("reason", ["", "not today"])
+@pytest.mark.parametrize("fetches", [["n", "i"], ["i", "s"], ["m", "n", "i", "s"]])
+def test_results_of_an_open_group_are_the_users_and_apart(fetches, reason):
+    compiler = NumPyCompiler(reason=reason)
+    with heald.Session(graph(*OPEN), runtime_with(compiler)) as session:
+        for x in FED * 2:
+            unique = np.array([*dict.fromkeys(x.tolist())])
+            want = {"n": -unique, "i": -unique, "m": unique**2, "s": unique**2 - unique}
+            results = session.run(fetches, {"x": x})
+            for result, name in zip(results, fetches, strict=True):
+                assert result.tolist() == want[name].tolist()
+                result[...] = 99
+    assert len(compiler.groups) == 2
+
+
+def test_a_consumer_may_overwrite_one_result_of_a_declined_open_group_alone():
+    nodes = [*OPEN, node("t", "Tanh", "i"), node("z", "AddV2", "t", "n"), node("w", "Tanh", "z")]
+    with heald.Session(graph(*nodes), runtime_with(NumPyCompiler(reason="no"))) as session:
+        for x in FED:
+            n = -np.array([*dict.fromkeys(x.tolist())], np.float32)
+            np.testing.assert_allclose(session.run("w", {"x": x}), np.tanh(np.tanh(n) + n), rtol=1e-5)
+
+
+def test_an_open_group_is_asked_anew_for_values_that_decide_shapes():
+    nodes = [placeholder("x", (4,)), placeholder("axis", (), dtypes.int32), node("u", "Unique", "x",
+                                                                                out_idx=dtypes.int32),
+             node("o", "Neg", "u"), node("e", "ExpandDims", "o", "axis", Tdim=dtypes.int32), node("y", "Neg", "e")]
+    compiler = NumPyCompiler(lambda part: [["o", "e", "y"]])
+    FUNCTIONS["ExpandDims"] = lambda x, axis: np.expand_dims(x, int(axis))
+    try:
         with heald.Session(graph(*nodes), runtime_with(compiler)) as session:
-            assert session.run("m", {"x": x}).tolist() == [1, 4]
-            (outcome,) = executable_of(session, ["m"], ("x:0",), ((4,),)).groups
-        assert outcome.refusal == "shapes known only while it runs"
+            for axis, shape in ((0, (1, 2)), (1, (2, 1)), (0, (1, 2))):
+                result = session.run("y", {"x": FED[0], "axis": np.int32(axis)})
+                assert (result.shape, result.reshape(-1).tolist()) == (shape, [1, 2])
+    finally:
+        del FUNCTIONS["ExpandDims"]
+    assert [group.outputs[0].dims for group in compiler.groups] == [(1, 2), (2, 1)]
+
+
+def test_a_node_of_an_open_group_raises_its_own_error():
+    nodes = [*OPEN, const("w", np.ones((3,))), node("bad", "AddV2", "n", "w"), node("y", "Neg", "bad")]
+    with heald.Session(graph(*nodes), runtime_with(NumPyCompiler())) as session:
+        with pytest.raises(InvalidArgument) as caught:
+            session.run("y", {"x": FED[0]})
+        assert caught.value.node == "bad"
+        assert session.run("y", {"x": FED[1]}).tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["raises", "gives a number", "gives None", "kernel raises"])
+def test_a_wrong_kernel_of_an_open_group_is_the_compilers_fault(name):
+    compiler, text = WRONG_KERNELS[name]
+    with heald.Session(graph(*OPEN), runtime_with(compiler)) as session, pytest.raises(PluginError) as caught:
+        session.run("s", {"x": FED[0]})
+    assert text in caught.value.message
+    assert (caught.value.plugin, caught.value.node) == ("tiny_compilers", "s")
+
+
+def test_threads_share_an_open_group():
+    compiler = NumPyCompiler()
+    with heald.Session(graph(*OPEN), runtime_with(compiler)) as session:
+        step = session.make_callable("s", ["x"])
+
+        def work(number):
+            for turn in range(30):
+                x = FED[(number + turn) % 3]
+                unique = np.array([*dict.fromkeys(x.tolist())])
+                assert step(x).tolist() == (unique**2 - unique).tolist()
+
+        in_threads(work)
+
+
+def test_an_open_group_keeps_the_order_of_its_state():
+    typed = {"dtype": dtypes.float32}
+    variable = {**typed, "shape": None, "container": "", "shared_name": "v"}
+    nodes = [*OPEN, Node("v", "VarHandleOp", attrs=variable), Node("set", "AssignVariableOp", ["v", "s"], attrs=typed),
+             Node("read", "ReadVariableOp", ["v", "^set"], attrs=typed)]
+    with heald.Session(graph(*nodes), runtime_with(NumPyCompiler())) as session:
+        for x in FED:
+            unique = np.array([*dict.fromkeys(x.tolist())])
+            read, n = session.run(["read", "n"], {"x": x})
+            assert (read.tolist(), n.tolist()) == ((unique**2 - unique).tolist(), (-unique).tolist())
 
 
 @pytest.mark.parametrize("compiler", [NumPyCompiler(), NumPyCompiler(allocates=True)])

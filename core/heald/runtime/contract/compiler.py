@@ -1,8 +1,9 @@
 """Compilers: components that take groups of placed nodes, and return one kernel for each group.
 
 A compiler is asked twice. `claim` runs when a step's program is made: it sees the part of a function that one device
-runs, and returns groups of node names. `compile` runs in each link, with the shapes and constants of a group. It
-returns a bound kernel, or declines; the nodes of a declined group run by themselves.
+runs, and returns groups of node names. `compile` runs in each link, with the shapes and constants of a group, or in the
+run where shapes depend on data. It returns a bound kernel, or declines. The nodes of a declined group run by
+themselves.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class LazyKernel:
         """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
         key: Any = tuple([x.shape for x in inputs])
         if self._values:
-            key = key, tuple([_elements(inputs[i]) for i in self._values])
+            key = key, tuple([elements_key(inputs[i]) for i in self._values])
         run = self._bound.get(key)
         if run is None:
             run, nbytes = self._bind(inputs)
@@ -217,25 +217,32 @@ class LazyKernel:
         if bound is None:
             alias = kernel.aliases(binder.call.attrs)
             return lambda _, ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
-        run, takes_step = run_of(bound), kernel.step
-        if binder.checks and not kernel.nonstrict:
-            poisons = () if kernel.returns else (poison_array,) * len(outputs)
-            run = checked_run_function(run, poisons, kernel, first=int(takes_step))
-        if kernel.returns and not takes_step:
-            run_listed = run_on_list(run, outputs, binder.call, kernel, binder.memory)
-            return lambda _, ins: run_listed(ins)
-        if kernel.returns:
-            return lambda step, ins: run_on_list(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
-        makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
-        if len(makers) == 1 and not takes_step:
-            return _call_for_one(run, makers[0], kernel)
+        return run_of_bound_call(kernel, bound, outputs, binder.call, binder.memory, checks=binder.checks)
 
-        def call(step: Step, ins: list[Any]) -> list[Any]:
-            outs = [make() for make in makers]
-            check_returned(run(*((step,) if takes_step else ()), *ins, *outs), outs, kernel)
-            return outs
 
-        return call
+def run_of_bound_call(
+    kernel: KernelDef, bound: Any, outputs: Sequence[TensorMetadata], call: Call, memory: HostMemory, *, checks: bool
+) -> Callable[[Step, list[Any]], list[Any]]:
+    """Return a bound kernel in host memory as a function from step and inputs to new outputs."""
+    run, takes_step = run_of(bound), kernel.step
+    if checks and not kernel.nonstrict:
+        poisons = () if kernel.returns else (poison_array,) * len(outputs)
+        run = checked_run_function(run, poisons, kernel, first=int(takes_step))
+    if kernel.returns and not takes_step:
+        run_listed = run_on_list(run, outputs, call, kernel, memory)
+        return lambda _, ins: run_listed(ins)
+    if kernel.returns:
+        return lambda step, ins: run_on_list(partial(run, step), outputs, call, kernel, memory)(ins)
+    makers = [memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
+    if len(makers) == 1 and not takes_step:
+        return _call_for_one(run, makers[0], kernel)
+
+    def make_outputs_and_call(step: Step, ins: list[Any]) -> list[Any]:
+        outs = [make() for make in makers]
+        check_returned(run(*((step,) if takes_step else ()), *ins, *outs), outs, kernel)
+        return outs
+
+    return make_outputs_and_call
 
 
 def _call_for_one(
@@ -253,5 +260,6 @@ def _call_for_one(
     return call
 
 
-def _elements(array: Any) -> Any:
+def elements_key(array: Any) -> Any:
+    """Return the elements of an array in a form that a dict takes as key."""
     return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()

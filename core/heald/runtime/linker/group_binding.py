@@ -1,20 +1,23 @@
 """Group binding: asks compilers for the kernels of their groups, with the facts of one link.
 
 A compiler that declines, or is not in use, leaves the calls of its group as they are: the linker binds them one by one.
+A group in host memory whose shapes depend on data becomes one call, whose compiler is asked in runs (`lazy_group`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import HealdError, PluginError
 from ..contract.compiler import CompilerEntry
-from ..contract.device import STREAM
+from ..contract.device import STREAM, Device
 from ..contract.device_limits import DeviceLimits
-from ..contract.kernel import Bind, Declined, KernelDef
+from ..contract.kernel import Attachable, Bind, Declined, KernelDef
 from ..executor.calls.kernel_call import KernelCall
+from ..executor.calls.lazy_call import LazyCall
+from ..executor.calls.op_call import OpCall
 from ..host.host import Host
 from ..program.groups import Group, GroupOutcome, in_place_of
 from ..program.host_program import HOST, Call, ProgramFunction
@@ -25,6 +28,9 @@ from .candidates import Candidates
 from .fusion import fused_ops
 from .link_context import LinkContext
 from .stored_constants import stored_constants_of
+
+if TYPE_CHECKING:
+    from .lazy_group import AskCompiler, LazyGroup
 
 NO_REASON = "it gives no reason"
 NOT_STATIC = "shapes known only while it runs"
@@ -37,7 +43,7 @@ class BoundGroups(NamedTuple):
     """
 
     calls: list[Call]
-    kernels: Mapping[int, KernelCall]
+    kernels: Mapping[int, OpCall]
     outcomes: tuple[GroupOutcome, ...]
 
 
@@ -62,19 +68,21 @@ class GroupBinding:
 
     def bind(self, groups: Sequence[Group], calls: list[Call]) -> BoundGroups:
         """Ask for a kernel of each group. Raises PluginError for a compiler that fails or returns no kernel."""
-        kernels: dict[int, KernelCall] = {}
+        kernels: dict[int, OpCall] = {}
         outcomes: list[GroupOutcome] = []
         for group in groups:
             members = [call for call in calls if not group.registers.isdisjoint(call.gives)]
             bound = self._bind_group(group, members, calls) if members else "none of its nodes is left to run"
             refusal = bound if isinstance(bound, str) else ""
-            outcomes.append(GroupOutcome(group.compiler, group.name, tuple(call.node for call in members), refusal))
+            asks_in_runs = not isinstance(bound, KernelCall | str)
+            outcomes.append(GroupOutcome(group.compiler, group.name, tuple(call.node for call in members), refusal,
+                                         asks_in_runs))
             if not isinstance(bound, str):
                 calls = _behind_group(in_place_of(calls, members, bound.call), members, bound.call)
                 kernels[id(bound.call)] = bound
         return BoundGroups(calls, kernels, tuple(outcomes))
 
-    def _bind_group(self, group: Group, members: Sequence[Call], calls: Sequence[Call]) -> KernelCall | str:
+    def _bind_group(self, group: Group, members: Sequence[Call], calls: Sequence[Call]) -> OpCall | str:
         """Return the bound call of a group, or the reason why its calls are linked in place."""
         compiler = self._compilers.get(group.compiler)
         if compiler is None:
@@ -83,34 +91,62 @@ class GroupBinding:
         if compiler.device_type != device_type:
             return f"the compiler serves {compiler.device_type}, not {device_type}"
         allocates = compiler.permits("allocates")
-        inputs, ops = fused_ops(members, [info.meta for info in self._infos])
+        inputs, _ = fused_ops(members, [info.meta for info in self._infos])
         reason = self._obstacle(compiler, members, inputs, allocates=allocates)
-        if reason:
+        if reason and reason != NOT_STATIC:
             return reason
         call = self._group_call(group, members, calls, inputs)
         memory = HOST if self._candidates.works_on_host(call) else group.stream
         if any(self._memory[r] != memory for r in call.results):
             return "its results are in several memories"
-        number = {register: i for i, register in enumerate((*inputs, *(r for m in members for r in m.results)))}
-        device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
-        infos = tuple(self._infos[r] for r in inputs)
-        outputs = tuple(self._infos[r].meta for r in call.results)
-        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), infos)
-        node = Bind(call.node, call.code, {}, infos, outputs, device, STREAM, self._context.prepared, ops,
-                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
-                    own=partial(self._context.own, device), results=tuple(number[r] for r in call.results))
-        kernel = KernelDef(call.code, device.type, compiler.plugin, compiler.load().compile, allocates=allocates,
-                           is_fusion=True, compiler=compiler.name)
-        bound = bind(kernel, node, name)
+        device, retained = self._candidates.devices[group.stream], self._retained(members, inputs)
+        ask = partial(self._ask, compiler, group, call, members)
+        if reason:
+            lazy = None if memory != HOST else self._lazy_group(call, members, compiler, ask)
+            kernel = self._kernel_of(compiler, call, device)
+            return reason if lazy is None else LazyCall(call, device, memory, kernel, lazy, retained=retained,
+                                                        stateful=self._has_state(members))
+        kernel, bound = ask(self._infos)
         if isinstance(bound, Declined):
             return str(bound.reason or NO_REASON)
+        return KernelCall(call, device, memory, kernel, bound, retained=retained, stateful=self._has_state(members))
+
+    def _lazy_group(
+        self, call: Call, members: Sequence[Call], compiler: CompilerEntry, ask: AskCompiler
+    ) -> LazyGroup | None:
+        """Return the group in the form that asks its compiler in runs; None where its nodes cannot run within it."""
+        from .lazy_group import LazyGroup, obstacle_to_asking_in_runs  # few groups have open shapes
+
+        binders = [self._candidates.binder(member) for member in members]
+        if obstacle_to_asking_in_runs(binders):
+            return None
+        return LazyGroup(call, members, binders, self._infos, compiler, ask)
+
+    def _ask(
+        self, compiler: CompilerEntry, group: Group, call: Call, members: Sequence[Call], infos: Sequence[ValueInfo]
+    ) -> tuple[KernelDef, Callable[..., Any] | Attachable | Declined]:
+        """Ask a compiler for the kernel of a group, with these facts about the function's registers."""
+        inputs, ops = fused_ops(members, [info.meta for info in infos])
+        number = {register: i for i, register in enumerate((*inputs, *(r for m in members for r in m.results)))}
+        device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
+        input_infos = tuple(infos[r] for r in inputs)
+        outputs = tuple(infos[r].meta for r in call.results)
+        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), input_infos)
+        node = Bind(call.node, call.code, {}, input_infos, outputs, device, STREAM, self._context.prepared, ops,
+                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
+                    own=partial(self._context.own, device), results=tuple(number[r] for r in call.results))
+        kernel = self._kernel_of(compiler, call, device)
+        bound = bind(kernel, node, name)
         if bound is None:
             raise PluginError(f"compile of {compiler} returned None for {group.name}", node=call.node,
                               plugin=compiler.plugin,
                               hint=f"return a kernel, or group.decline(reason); "
                                    f"{compiler_remedy(compiler.plugin, compiler.name)}")
-        return KernelCall(call, device, memory, kernel, bound,
-                          retained=self._retained(members, inputs), stateful=self._has_state(members))
+        return kernel, bound
+
+    def _kernel_of(self, compiler: CompilerEntry, call: Call, device: Device) -> KernelDef:
+        return KernelDef(call.code, device.type, compiler.plugin, compiler.load().compile,
+                         allocates=compiler.permits("allocates"), is_fusion=True, compiler=compiler.name)
 
     def _obstacle(
         self, compiler: CompilerEntry, members: Sequence[Call], inputs: Sequence[int], *, allocates: bool

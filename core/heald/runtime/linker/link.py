@@ -89,6 +89,7 @@ from .scratch_kernel import plan_scratch
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
     from ..executor.calls.lazy_call import LazyCall
+    from ..executor.calls.op_call import OpCall
     from ..host.host import Host
     from ..program.groups import Group, GroupOutcome
     from .group_binding import BoundGroups
@@ -267,7 +268,7 @@ class Linker:
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
         needed = self._needed_calls(values)
-        compiled: Mapping[int, KernelCall] = {}
+        compiled: Mapping[int, OpCall] = {}
         outcomes: tuple[GroupOutcome, ...] = ()
         if self.groups:
             needed, compiled, outcomes = self._bind_groups(needed)

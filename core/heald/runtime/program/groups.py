@@ -38,18 +38,23 @@ class Group(NamedTuple):
 
 
 class GroupOutcome(NamedTuple):
-    """The fate of a group in one link. `refusal`: the reason why its calls are linked in place; "" for a kernel."""
+    """The fate of a group in one link. `refusal`: the reason why its calls are linked in place; "" for a kernel.
+
+    `asks_in_runs`: the compiler is asked in runs, when the shapes are known.
+    """
 
     compiler: str
     name: str
     nodes: tuple[str, ...]
     refusal: str
+    asks_in_runs: bool = False
 
     def __str__(self) -> str:
         count = f"{len(self.nodes)} node{'s' * (len(self.nodes) != 1)}"
         if self.refusal:
             return f"compiler {self.compiler} leaves {self.name} ({count}) to the kernels: {self.refusal}"
-        return f"compiler {self.compiler} does {count} in 1 call, {self.name}"
+        when = ", and is asked in runs, once for each combination of shapes" if self.asks_in_runs else ""
+        return f"compiler {self.compiler} does {count} in 1 call, {self.name}{when}"
 
 
 def is_groupable(call: Call) -> bool:
