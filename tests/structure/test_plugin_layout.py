@@ -14,7 +14,7 @@ PLUGINS = sorted(path.parent for pattern in ("device_*/heald_*/plugin.py", "plug
                  for path in ROOT.glob(pattern))
 DEVICES = [package for package in PLUGINS if "registry.device(" in (package / "plugin.py").read_text("utf-8")]
 ON_HOST = {"heald_cpu"}  # its memory is the host's: it has no memory.py, and kernels need no native handle
-METHODS = ("__init__", "open", "close", "allocate", "figures", "adopt", "wrap", "free", "copy_in", "copy_out",
+METHODS = ("__init__", "open", "close", "allocate", "figures", "adopt", "wrap", "part", "free", "copy_in", "copy_out",
            "reaches", "copy_peer", "capture", "record", "wait", "synchronize",
            "elapsed")  # the order of the contract
 
