@@ -74,7 +74,7 @@ class GivesMemoryAway(Parting):
 
     def free(self, buffer):
         if id(buffer) in self.__dict__.get("wholes", {}):
-            queue, elements = self.native._streams[0], buffer.elements(np.dtype(np.uint8), buffer.nbytes)
+            queue, elements = self.native.streams[0], buffer.elements(np.dtype(np.uint8), buffer.nbytes)
             queue.insert(max(len(queue) - 1, 0), partial(elements.fill, 0xEE))
         super().free(buffer)
 
@@ -98,7 +98,7 @@ def register(kernels):
 
         def run(x, *outs):
             for number, out in enumerate(outs):
-                b.device.native._streams[b.stream].append(partial(copy_row, x, out, number, count))
+                b.device.native.streams[b.stream].append(partial(copy_row, x, out, number, count))
 
         run.shows = {number: (0, number * count) for number in range(len(b.outputs))}
         return run
