@@ -16,6 +16,7 @@ from heald.api import (
     LoaderRegistrar,
     LoadOptions,
     Node,
+    SignatureDef,
     TensorMetadata,
     constant,
     dtypes,
@@ -39,7 +40,7 @@ class ScaleSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.signatures: dict[str, object] = {}
+        self.signatures: dict[str, SignatureDef | errors.HealdError] = {}
 
     def describe(self) -> Description:
         return Description("scale", {"x": VECTOR}, {"y": VECTOR})

@@ -63,6 +63,14 @@ class Location(NamedTuple):
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
 
 
+def mentions(text: str, name: str) -> bool:
+    """True if a text has the name as a whole word that names no argument: 'y' of "input 'y'" is not the node 'y'."""
+    import re
+
+    return re.search(rf"(?<!input )(?<!output )(?<!argument )(?<!attribute )(?<!\w){re.escape(name)}(?!\w)",
+                     text) is not None
+
+
 class HealdError(Exception):
     """Base of all errors that heald raises on purpose.
 
@@ -134,7 +142,7 @@ class HealdError(Exception):
         parts += [f"op {self.op}"] if self.op is not None else []
         parts += [f"device {self.device}"] if self.device is not None else []
         parts += [f"{what} {name}" for what, name in (("plugin", self.plugin), ("method", self.method))
-                  if name is not None and name not in self.message]
+                  if name is not None and not mentions(self.message, name)]
         return parts
 
     def at(

@@ -107,7 +107,7 @@ def test_bench_times_it_and_sends_views_of_a_graph_away(command, compiled):
 
 def test_inspect_tells_functions_kernels_and_needs(command, compiled):
     report = json.loads(command("inspect", str(compiled), "--json").out)
-    assert report["format"] == "BEF of a GraphDef"
+    assert report["format"] == "BEF, made from GraphDef"
     assert {row["kernel"].partition(".")[2] for row in report["kernels"]} >= {"MatMul", "constant"}
     assert "plugins that it needs" in command("inspect", str(compiled)).out
     assert "is compiled" in command("inspect", str(compiled), "--partitions").err
@@ -118,3 +118,14 @@ def test_explain_tells_device_and_kernel_of_each_node(command, compiled):
     assert {row["assigned"] for row in rows} == {"CPU:0"}
     assert "when it was compiled" in command("explain", str(compiled)).out
     assert "is compiled" in command("explain", str(compiled), "--fetch", "x").err
+
+
+def test_signatures_that_are_left_out_are_named_with_the_reason(command, tmp_path):
+    (tmp_path / "model.signed").write_text("signed right")
+    plugin = str(Path(__file__).parents[1] / "plugins_for_tests" / "plugin_of_signatures.py")
+    done = command("compile", "model.signed", "--plugin", plugin)
+    assert done.status == 0
+    assert ("left out: signature columns (no shape for c0:[?], c1:[?], c2:[?], c3:[?], c4:[?], and 2 more)\n"
+            ) in done.out
+    report = json.loads(command("compile", "model.signed", "--plugin", plugin, "--json").out)
+    assert [*report["left_out"]] == ["columns"]

@@ -1,6 +1,7 @@
 """heald inspect: the report on a model, also on one with unknown ops."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,3 +185,29 @@ def test_options_of_views_that_are_not_asked_for_are_refused(command, crossing):
         done = command("inspect", crossing, *options)
         assert done.status == 1
         assert why in done.err
+
+
+SIGNED = str(Path(__file__).parents[1] / "plugins_for_tests" / "plugin_of_signatures.py")
+FAULTS = {
+    "missing input": "has 'x' as the tensor 'gone:0', whose node is not in the graph",
+    "missing output": "has 'y' as the tensor 'gone:0', whose node is not in the graph",
+    "missing port": "has 'y' as the tensor 'y:3', and its node has 1 outputs",
+    "other type": "has 'x' as the tensor 'x:0', which is float32, declared as int32",
+}
+
+
+@pytest.mark.parametrize("name", ["inspect", "explain", "run"])
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_signature_that_does_not_fit_is_an_error_with_loader_and_file(command, tmp_path, name, kind):
+    (tmp_path / "model.signed").write_text(f"signed {kind}")
+    done = command(name, "model.signed", "--plugin", SIGNED)
+    assert done.status == 1
+    assert done.err.startswith("error: loader 'signed' of plugin plugin_of_signatures: signature 'chosen' of "
+                               f"'model.signed' {FAULTS[kind]}\n")
+
+
+def test_a_description_that_does_not_fit_is_a_warning(command, tmp_path):
+    (tmp_path / "model.signed").write_text("signed other description")
+    done = command("inspect", "model.signed", "--plugin", SIGNED)
+    assert done.status == 0
+    assert "describe of 'model.signed' has the input 'z', which the signature lacks; it has x" in done.err

@@ -231,3 +231,13 @@ def test_an_error_is_pickled_with_its_hint():
     pickled = pickle.dumps(NotFound("no op is called 'Nog'", op="Nog", hint=lambda: "did you mean Neg?"))
     error = pickle.loads(pickled)  # noqa: S301 - the bytes are the test's own
     assert (error.message, error.op, error.hint) == ("no op is called 'Nog'", "Nog", "did you mean Neg?")
+
+
+@pytest.mark.parametrize(("text", "name", "is_named"), [
+    ("no node is called 'y'", "'y'", True), ("input 'y' must be float32, but 'x:0' is int32", "'y'", False),
+    ("attribute 'T' is bool", "'T'", False), ("op Mul takes 2 inputs", "Mul", True), ("op MulNoNan", "Mul", False),
+    ("device CPU:0 is lost", "CPU:0", True), ("device CPU:01 is lost", "CPU:0", False),
+    ("output 'y' and node 'y' differ", "'y'", True), ("", "x", False), ("the simplest", "sim", False),
+])
+def test_a_text_names_a_place_by_whole_words_and_not_as_an_argument(text, name, is_named):
+    assert errors.mentions(text, name) is is_named

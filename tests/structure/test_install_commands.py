@@ -132,6 +132,31 @@ def test_the_hint_of_a_command_with_folders_names_the_place(published):
         "pip install ./core ./plugins/eager ./plugins/mlir (in the newest state of heald's repository)"])
 
 
+@pytest.mark.parametrize(("requirements", "installed", "command"), [
+    (["heald-serve"], ["heald"], "pip install ./heald_serve-V.whl"),
+    (["heald-mlir"], ["heald"], "pip install ./heald_eager-V.whl ./heald_mlir-V.whl"),
+    (["heald-mlir"], ["heald", "heald_eager"], "pip install ./heald_mlir-V.whl"),
+    (["heald", "heald-conformance"], ["heald", "heald_cpu"], "pip install ./heald-V.whl ./heald_eager-V.whl "
+     "./heald_conformance-V.whl ./heald_onednn-V.whl ./heald_saved_model-V.whl ./heald_simplify-V.whl "
+     "./heald_tf_ops-V.whl ./heald_tools-V.whl"),
+    (["heald-client[grpc]"], ["heald"], "pip install './heald_client-V.whl[grpc]'"),
+    (["numpy"], ["heald"], "pip install numpy"),
+])
+def test_a_hint_of_an_installed_heald_names_wheels_and_no_folder_of_the_repository(
+    monkeypatch, requirements, installed, command
+):
+    monkeypatch.setattr(install, "is_in_repository", lambda: False)
+    monkeypatch.setattr(install, "is_importable", lambda module: module in installed)
+    place = " (in a folder with the wheels of heald)" if requirements != ["numpy"] else ""
+    assert install.install_hint(*requirements) == command.replace("-V", "-0.1.0-py3-none-any") + place
+
+
+def test_the_upgrade_of_an_installed_heald_names_newer_wheels(monkeypatch):
+    monkeypatch.setattr(install, "is_in_repository", lambda: False)
+    assert install.install_hint("heald-core", upgrade=True) == (
+        "pip install -U ./heald_core-*.whl (in a folder with newer wheels of heald)")
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "Makefile", ROOT / "device_gpu/check.sh"],
                          ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_commands_of_a_page_are_the_tables_or_name_distributions_of_others(page):

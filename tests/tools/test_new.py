@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from harness.distributions import distribution_files
+from heald.api import Graph, Node, dtypes
+from heald.graphs.graph.graphdef import dump
 from heald_tools import new
 
 ROOT = Path(__file__).parents[2]
@@ -157,3 +159,21 @@ def test_a_copy_that_fails_half_way_leaves_nothing(command, tmp_path, monkeypatc
     assert done.status == 1
     assert done.err.startswith("error: mine: ")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_the_types_of_every_copy_are_right(command, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    kinds = [*new.NEXT, *new.FILES]
+    for kind in kinds:
+        assert command("new", kind, f"typed-{kind}").status == 0
+    dump(Graph([Node("x", "Placeholder", attrs={"dtype": dtypes.float32}),
+                Node("y", "Acme>Rare", ["x"], attrs={"T": dtypes.float32})]), tmp_path / "rare.pb")
+    assert command("new", "ops", "typed-rare", "--from", "rare.pb", "Acme>Rare").status == 0
+    (tmp_path / "typed-rare/tests/test_ops.py").rename(tmp_path / "typed-rare/tests/test_rare.py")  # names are unique
+    files = [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*.py"))]
+    assert {Path(file).parts[0].removesuffix(".py") for file in files} == {
+        *(f"typed_{kind}" for kind in new.FILES), *(f"typed-{kind}" for kind in new.NEXT), "typed-rare"}
+    # The cache of the repository's own check makes this a matter of seconds.
+    checked = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), *files]
+    done = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

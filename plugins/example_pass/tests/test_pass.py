@@ -8,7 +8,7 @@ import pytest
 from heald.api import Graph, Node, PassContext
 from heald_example_pass.double_negation import remove_double_negation
 
-X = np.float32([1, -2, np.inf])
+X = np.array([1, -2, np.inf], "float32")
 NODES = [Node("x", "Placeholder", attrs={"dtype": "float32"}),
          *(Node(name, "Neg", [source], attrs={"T": "float32"}) for name, source in ("ax", "ba", "cb"))]
 

@@ -36,7 +36,8 @@ def translate(args: Namespace) -> int:
     suffix = Path(args.output).suffix.lower()
     if args.output != translation.STDIN and suffix not in (BEF, PROGRAM_SUFFIX):
         raise errors.InvalidArgument(f"'{args.output}': programs are written as {BEF} and {PROGRAM_SUFFIX}",
-                                     hint="the suffix tells the form; - is stdout")
+                                     hint="the suffix tells the form; - is stdout; 'heald edit MODEL -o OUT.pb' writes "
+                                          "the graph of a model")
     return translation.translate(args)
 
 

@@ -102,6 +102,7 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
     Raises NotFound, DataLoss, and InvalidArgument for a file without signatures with --signature or --tags.
     """
     from ...graphs.session.graph_reader import read_verified_graph
+    from ...graphs.session.signature_check import check_chosen_signature
     from ...runtime.contract.loader import LoadOptions
     from ...runtime.service.loading import open_file
     from ...runtime.service.runtime import runtime
@@ -112,6 +113,7 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
         options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap,
                               weights=weights)
         opened = open_file(file_path(args.model), options, registries, args.format)
-        signature, description = opened.chosen_signature(), opened.description
+        description = opened.description
         graph = read_verified_graph(opened)
+        signature = check_chosen_signature(graph, opened, registries.ops)
         return Opened(graph, description.form, signature, description.signatures, opened.initial_state())

@@ -46,7 +46,8 @@ def run(args: Namespace) -> int:
                               signature=args.signature, tags=args.tags, format=args.format, mmap=args.mmap,
                               strip=args.strip)
         bef.dump(model, output)
-    report = {"file": output, "bytes": Path(output).stat().st_size, **compiled_report(model)}
+    report = {"file": output, "bytes": Path(output).stat().st_size, **compiled_report(model),
+              "left_out": dict(model.left_out)}
     if args.json:
         show_json(report)
         return 0
@@ -54,6 +55,8 @@ def run(args: Namespace) -> int:
     say(f"wrote {output}: {byte_text(report['bytes'])}, {plural(packed['count'], 'packed array')} of "
         f"{byte_text(packed['bytes'])}")
     tell_functions(report)
+    for name, reason in model.left_out.items():
+        say(f"left out: signature {name} ({reason})")
     say(f"\nit needs {', '.join(row['distribution'] or row['plugin'] for row in report['needs'])}")
     return 0
 

@@ -47,7 +47,7 @@ def compiled_report(model: CompiledModel) -> dict[str, Any]:
         row["for"].append(requirement.use)
     stored = {id(one.value): one.value for one in model.prepared}
     return {
-        "format": f"BEF of a {model.form}" if model.form else "BEF", "signature": model.chosen_signature,
+        "format": f"BEF, made from {model.form}" if model.form else "BEF", "signature": model.chosen_signature,
         "functions": functions, "devices": [*model.program.requires], "needs": [*needs.values()],
         "constants": len(model.program.constants),
         "packed": {"count": len(stored), "bytes": sum(array.nbytes for array in stored.values()),

@@ -121,5 +121,6 @@ def is_text(path: str) -> bool:
     if suffix != ".pb" and suffix not in TEXT_SUFFIXES:
         forms = ", ".join(sorted((*TEXT_SUFFIXES, TFG)))
         raise Unimplemented(f"'{path}': graphs are read and written as .pb and {forms}",
-                            hint="the suffix tells the form")
+                            hint="the suffix tells the form; 'heald edit MODEL -o OUT.pb' writes the graph of any "
+                                 "model that a loader reads")
     return suffix != ".pb"

@@ -16,6 +16,7 @@ from ...errors import (
     Internal,
     describe_exception,
     display_text,
+    mentions,
     printable,
     short_text,
 )
@@ -30,7 +31,7 @@ def tell_error(error: HealdError) -> None:
     """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
     where = f"{error.location}: " if error.location is not None else ""
     _tell(f"error: {_line(where + error.message, MAX_ERROR_CHARACTERS)}")
-    node_and_op = [part for part in error.place() if part.partition(" ")[2] not in error.message]
+    node_and_op = [part for part in error.place() if not mentions(error.message, part.partition(" ")[2])]
     cause = error.__cause__
     is_told = cause is None or (
         getattr(cause, "strerror", None) or describe_exception(cause).partition(": ")[2]) in error.message

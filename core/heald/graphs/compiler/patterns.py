@@ -56,7 +56,7 @@ class Known(NamedTuple):
     value. In a replacement, a new constant: an array, or a function of the Match that returns one."""
 
     name: str
-    check: Callable[[Any], Any] | float | None = None
+    check: Callable[[Any], Any] | Array | np.generic | float | None = None
 
     def fits(self, value: Array) -> bool:
         if callable(self.check):

@@ -31,7 +31,7 @@ def node_name_of(name: str) -> str:
     return re.sub(r"^[/\-]|[^A-Za-z0-9_./\-]", "_", name) or "_"
 
 
-def constant(name: str, value: Array | TensorValue, device: str = "") -> Node:
+def constant(name: str, value: Array | np.generic | TensorValue, device: str = "") -> Node:
     """A Const node. An array is not copied, but is read-only afterwards."""
     import numpy as np
 

@@ -11,6 +11,7 @@ lower, link. A run then converts feeds and calls the linked executable.
 
 `session`, `model`: Session, which runs graphs; Model, which runs files. `targets` chooses a plugin's session.
 `target_session`: The session of a model whose steps run at a plugin's target.
+`signature_check`: The signatures of a file against its graph.
 `graph_reader`: The graph of an opened file.
 `pre_placement`, `graph_placement`: The passes before placement; the device of each node of the graph after them.
 `step_compiler`, `function_compiler`: From a step to its program; one function of it while it is compiled.

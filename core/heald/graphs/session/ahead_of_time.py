@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from ...errors import InvalidArgument, Location, PermissionDenied, Unimplemented, boundary
@@ -24,6 +23,7 @@ from .session import Session
 
 Shapes = Mapping[str, Any]  # input name -> its shape, or a list of shapes
 _NO_SHAPES: Shapes = {}
+MOST_NAMED_INPUTS = 5  # inputs without a shape that a reason names
 
 
 @boundary
@@ -58,11 +58,8 @@ def compile_model(
         name: other for name, other in model.signatures.items() if name != default_name}
     _check_names(input_shapes, [model, *others.values()])
     compiling.add_signature(default_name, model, input_shapes)
-    for name, other in others.items():
-        other_shapes = {key: shapes for key, shapes in input_shapes.items() if _all_fit(other.inputs.get(key), shapes)}
-        if other.is_runnable and not _inputs_without_shape(other, other_shapes):
-            with suppress(PermissionDenied, Unimplemented):  # only the chosen signature must work here
-                compiling.add_signature(name, other, other_shapes)
+    left_out = {name: why for name, other in others.items()
+                if (why := compiling.add_other_signature(name, other, input_shapes))}
     source = model.source
     program = compiling.specialiser.program
     compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
@@ -71,7 +68,8 @@ def compile_model(
     if strip:
         program = preparation.strip_constants()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
-                         form="" if source is None else source.describe().form, chosen_signature=default_name)
+                         form="" if source is None else source.describe().form, chosen_signature=default_name,
+                         left_out=left_out)
 
 
 class _SignatureCompiler:
@@ -98,6 +96,20 @@ class _SignatureCompiler:
             self._add_entry(name, signature, function, initial)
         if not self._strip and not all(meta.is_static for meta in signature.inputs.values()):
             self._add_entry(name, signature, self.specialiser.add_general(step.program, name or "main"), initial)
+
+    def add_other_signature(self, name: str, signature: Signature, input_shapes: Shapes) -> str:
+        """Add a signature that need not work here. Returns the reason why it is left out; empty for an added one."""
+        shapes = {key: given for key, given in input_shapes.items() if _all_fit(signature.inputs.get(key), given)}
+        if not signature.is_runnable:
+            return "it cannot be run"
+        if missing := _inputs_without_shape(signature, shapes):
+            more = f", and {len(missing) - MOST_NAMED_INPUTS} more" if len(missing) > MOST_NAMED_INPUTS else ""
+            return f"no shape for {', '.join(missing[:MOST_NAMED_INPUTS])}{more}"
+        try:
+            self.add_signature(name, signature, shapes)
+        except (PermissionDenied, Unimplemented) as error:
+            return error.message
+        return ""
 
     def _add_entry(self, name: str, signature: Signature, function: str, initial: tuple[str, ...]) -> None:
         program_function = self.specialiser.program.functions[function]

@@ -20,7 +20,7 @@ from ...runtime.contract.placement import Placement
 from ...runtime.contract.structural import PLACEHOLDERS
 from ...runtime.executor.step import RunOptions
 from ...runtime.service.arguments import inputs_in_order, take_options
-from ...runtime.service.loading import OpenedFile, open_file
+from ...runtime.service.loading import open_file
 from ...runtime.service.runtime import Runtime, runtime
 from ...runtime.values.tensor import TensorMetadata, fits, shape_text
 from ..compiler.default_outputs import default_outputs
@@ -33,6 +33,7 @@ from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
 from .graph_reader import read_graph
 from .session import Session
+from .signature_check import check_description, checked_signature
 from .targets import is_local, target_of_config
 
 MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
@@ -182,8 +183,9 @@ def load_graph(
         raise _several_signatures_error(names)
     session = open_session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
                            readable_folders=opened.readable_folders())
-    _check_description(session, default_signature, opened)
-    checked = {name: _checked_signature(session, name, loaded, opened) for name, loaded in opened.signatures.items()}
+    check_description(session.nodes.get, default_signature, opened)
+    checked = {name: checked_signature(session.nodes.get, name, loaded, opened)
+               for name, loaded in opened.signatures.items()}
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
                   for name, loaded in checked.items()}
     if default_signature is not None and outputs is None:
@@ -210,58 +212,6 @@ def _several_signatures_error(signatures: Collection[str]) -> NotFound:
     names = ", ".join([*signatures][:MOST_NAMES]) + (", ..." if len(signatures) > MOST_NAMES else "")
     return NotFound(f"the model has {len(signatures)} signatures, and none is the default: {names}",
                     hint=f"choose one: signature={next(iter(signatures))!r}")
-
-
-def _check_description(session: Session, default_signature: SignatureDef | None, opened: OpenedFile) -> None:
-    """Warn of described inputs and outputs that the chosen signature lacks, or the graph where there is none, or that
-    have another element type there. A run uses these, and older loaders work on.
-    """
-    sides = (_NONE, _NONE) if default_signature is None else (default_signature.inputs, default_signature.outputs)
-    described = opened.description
-    for side, described_side, loaded in zip(("input", "output"), (described.inputs, described.outputs), sides,
-                                            strict=True):
-        for name, meta in described_side.items():
-            if default_signature is None:
-                why = _misfit(session, TensorInfo(name, meta))
-            elif name not in loaded:
-                why = f"which the signature lacks; it has {', '.join(loaded) or 'none'}"
-            else:
-                dtype = loaded[name].meta.dtype
-                why = None if dtype == meta.dtype else f"which is {dtype.name}, described as {meta.dtype.name}"
-            if why is not None:
-                warnings.warn(f"{opened.entry}: describe of '{opened.file}' has the {side} '{name}', {why}; report it "
-                              "to the plugin's authors", HealdWarning, stacklevel=2)
-
-
-def _checked_signature(
-    session: Session, name: str, loaded: SignatureDef | HealdError, opened: OpenedFile,
-) -> SignatureDef | HealdError:
-    """Return the signature, or the error in its place when it names a tensor that the graph does not have, or has with
-    another type. Nodes whose op is not known are not looked at."""
-    if isinstance(loaded, HealdError):
-        return loaded
-    for part, info in (*loaded.inputs.items(), *loaded.outputs.items()):
-        why = _misfit(session, info)
-        if why is not None:
-            return InvalidArgument(f"{opened.entry}: signature '{name}' of '{opened.file}' has '{part}' as the tensor "
-                                   f"'{info.tensor}', {why}", plugin=opened.entry.plugin,
-                                   hint="the file is damaged, or its loader reads it wrongly")
-    return loaded
-
-
-def _misfit(session: Session, info: TensorInfo) -> str | None:
-    """Return why a tensor of a signature does not fit the graph, or None."""
-    name, _, index = info.tensor.partition(":")
-    entry = session.nodes.get(name)
-    if entry is None:
-        return "whose node is not in the graph"
-    if not isinstance(entry, Resolved) or not (index or "0").isdecimal():
-        return None
-    tensors = entry.output_tensors
-    if int(index or 0) >= len(tensors):
-        return f"and its node has {len(tensors)} outputs"
-    dtype = tensors[int(index or 0)].dtype
-    return None if dtype == info.meta.dtype else f"which is {dtype.name}, declared as {info.meta.dtype.name}"
 
 
 def _signature(session: Session, loaded: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:

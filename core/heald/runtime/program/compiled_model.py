@@ -5,6 +5,8 @@ A file of the program alone is a CompiledModel without entries.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ...errors import FailedPrecondition
@@ -93,7 +95,8 @@ class PreparedConstant(NamedTuple):
 class CompiledModel(NamedTuple):
     """A program and the facts that loading it needs. `form` names the source's format, such as "SavedModel".
 
-    `chosen`: the signature that `heald.load` returns.
+    `chosen_signature`: the signature that `heald.load` returns.
+    `left_out`: the signatures that were not compiled, with the reasons; a file does not have them.
     """
 
     program: ProgramDef
@@ -102,3 +105,4 @@ class CompiledModel(NamedTuple):
     prepared: tuple[PreparedConstant, ...] = ()
     form: str = ""
     chosen_signature: str = ""
+    left_out: Mapping[str, str] = MappingProxyType({})

@@ -4,6 +4,9 @@ While PUBLISHED is false, heald owns no name on the package index, and a strange
 folders of heald's repository: the distribution, and each of heald's that it needs. pip asks the index for none of them,
 because a folder fixes the distribution of its name. Libraries of other projects always have their own names.
 
+A hint of a program that was installed from wheels names wheels instead: its reader may have no repository. A path of a
+wheel fixes its distribution, too, and those of heald's that it needs are named with it unless they are installed.
+
 A name that a file states becomes part of a command only if this table or the installed packages have it.
 """
 
@@ -113,11 +116,46 @@ def is_importable(module: str) -> bool:
 
 
 def install_hint(*requirements: str, upgrade: bool = False) -> str:
-    """Return `install_command` and the place where it works."""
-    command = install_command(*requirements, upgrade=upgrade)
+    """Return the command that installs these here, and the place where it works.
+
+    It is `install_command` for a published heald and one of a repository, else the command for wheels.
+    """
     if PUBLISHED or not any(map(_is_ours, requirements)):
-        return command
-    return f"{command} (in {'the newest state of ' if upgrade else ''}heald's repository)"
+        return install_command(*requirements, upgrade=upgrade)
+    if is_in_repository():
+        command = install_command(*requirements, upgrade=upgrade)
+        return f"{command} (in {'the newest state of ' if upgrade else ''}heald's repository)"
+    command = _wheel_command(requirements, upgrade=upgrade)
+    return f"{command} (in a folder with {'newer' if upgrade else 'the'} wheels of heald)"
+
+
+@cache
+def is_in_repository() -> bool:
+    """True where this module is part of heald's repository, and not of an installed wheel."""
+    from pathlib import Path
+
+    return (Path(__file__).parents[4] / "device_cpu" / "pyproject.toml").is_file()
+
+
+def _wheel_command(requirements: Iterable[str], *, upgrade: bool) -> str:
+    """The pip command with the wheels of distributions of heald's, and of those that they need and that are missing."""
+    from ..version import __version__
+
+    asked = {text.partition("[")[0] for text in requirements}
+    wheels = []
+    for name, suffix in _with_needs([text for text in requirements if _is_ours(text)]).items():
+        if name in asked or not is_importable(_package_of(name)):
+            version = "*" if upgrade else f"{__version__}-py3-none-any"
+            wheels.append(f"./{name.replace('-', '_')}-{version}.whl{suffix}")
+    others = [text for text in requirements if not _is_ours(text)]
+    if upgrade:  # the shell is to find the version
+        return " ".join(["pip install -U", *wheels])
+    return _pip(*wheels, *others)
+
+
+def _package_of(name: str) -> str:
+    """The package of a distribution of heald's; core's for the one without any."""
+    return "heald" if name in (CORE, META) else name.replace("-", "_")
 
 
 def install_command(*requirements: str, upgrade: bool = False) -> str:
@@ -187,6 +225,11 @@ def _is_ours(requirement: str) -> bool:
 
 def _folders(requirements: Iterable[str]) -> list[str]:
     """The folders of these distributions and of all of heald's that they need, in the order of the table."""
+    return [f"{DISTRIBUTIONS[name].path}{suffix}" for name, suffix in _with_needs(requirements).items()]
+
+
+def _with_needs(requirements: Iterable[str]) -> dict[str, str]:
+    """These distributions and all of heald's that they need, in the order of the table, each with its extras."""
     suffixes: dict[str, str] = {}
     waiting = [*requirements]
     while waiting:
@@ -196,7 +239,7 @@ def _folders(requirements: Iterable[str]) -> list[str]:
             row = DISTRIBUTIONS[name]
             waiting += row.needs
             waiting += (need for extra in extras.rstrip("]").split(",") if extra for need in row.extras[extra])
-    return [f"{row.path}{suffixes[name]}" for name, row in DISTRIBUTIONS.items() if name in suffixes]
+    return {name: suffixes[name] for name in DISTRIBUTIONS if name in suffixes}
 
 
 def _pip(*words: str) -> str:
