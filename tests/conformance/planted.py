@@ -278,11 +278,16 @@ def register_passing(kernels):
 
 def enqueue_failure(b):
     """A kernel of `failing_work`: its work fails on the stream, behind its launch."""
+    return lambda _x, out: b.device.native.write(b.stream, FailingArray(), out)
 
-    def fail():
+
+class FailingArray:
+    """An array that the stream cannot read when it comes to it."""
+
+    dtype, size = np.dtype(np.float32), 1
+
+    def reshape(self, *_dims):
         raise OSError("the driver reports a fault")
-
-    return lambda *_buffers: b.device.native._streams[b.stream].append(fail)
 
 
 KERNELS = {FusesWrongly: register_fusing, AddsToItsOutput: register_adding, ReturnsItsResult: register_returning,

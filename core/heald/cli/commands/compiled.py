@@ -11,8 +11,8 @@ from ..printing.progress import ticking
 from ..printing.terminal import say
 
 if TYPE_CHECKING:
+    from ...runtime.contract.kernel import FusionRefusal
     from ...runtime.program.compiled_model import CompiledModel
-    from ...runtime.program.fusion_refusal import FusionRefusal
     from ...runtime.program.groups import GroupOutcome
 
 

@@ -15,9 +15,9 @@ from .inputs import GivenShape, add_input_shapes
 if TYPE_CHECKING:
     from ...graphs.graph.graph import Graph
     from ...graphs.session.session import Session
+    from ...runtime.contract.kernel import FusionRefusal
     from ...runtime.executor.executable import Executable
     from ...runtime.program.compiled_model import CompiledModel
-    from ...runtime.program.fusion_refusal import FusionRefusal
     from ...runtime.program.groups import GroupOutcome
     from ...runtime.program.host_program import ProgramDef
     from ...runtime.values.tensor import TensorMetadata

@@ -65,8 +65,8 @@ from .schedule import CallEach, Schedule
 from .step import Step
 
 if TYPE_CHECKING:
+    from ..contract.kernel import FusionRefusal
     from ..host.host import Host
-    from ..program.fusion_refusal import FusionRefusal
     from ..program.groups import GroupOutcome
     from .dataflow import Dataflow
     from .repeated_call import RepeatedCall

@@ -14,7 +14,6 @@ from typing import TypeVar
 from ...errors import DeadlineExceeded, Unavailable
 from ..contract.device import STREAM, Device
 from ..support.remedy import device_remedy
-from ..support.time_limit import run_within
 
 T = TypeVar("T")
 CHECK_SECONDS = 50.0  # for an opening with its probe, and for each wait; simulators take many seconds
@@ -53,6 +52,8 @@ def run_limited(name: str, plugin: str, function: Callable[[], T]) -> T:
     check = _running_check.get()
     if check is None:
         return function()
+    from ..support.time_limit import run_within  # imported late: a check alone needs it
+
     try:
         return run_within(CHECK_SECONDS, lambda: name, function)
     except DeadlineExceeded:

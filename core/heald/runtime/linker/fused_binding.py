@@ -7,16 +7,14 @@ from functools import partial
 
 from ..contract.device import STREAM
 from ..contract.device_limits import DeviceLimits
-from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
+from ..contract.kernel import Bind, Declined, FusionDef, FusionRefusal, PatternDef
 from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
-from ..program.fusion_refusal import FusionRefusal
 from ..program.host_program import HOST, RUNTIME_CODES, Call, ProgramFunction
 from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
-from .fusion import FusionGroup, find_fusion_groups, fused_call, fused_ops
-from .fusion_refusals import find_refusals
+from .fusion import FusionGroup, find_fusion_groups, find_refusals, fused_call, fused_ops
 from .link_context import LinkContext
 from .patterns import find_patterns
 from .stored_constants import stored_constants_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from ...errors import PluginError
-from ..contract.kernel import FusedOp, PatternDef
-from ..program.fusion_refusal import FusionRefusal
+from ..contract.kernel import FusedOp, FusionRefusal, PatternDef
 from ..program.host_program import Call
 from ..values.tensor import ValueInfo
 

@@ -11,8 +11,7 @@ the kernels of a host.
 Modules: `host_program` has the types, `typed_attribute` the numbers of attributes, `compiled_model` a program with the
 facts for loading it as a model. `stream_analysis` and `execution_order` find the order of calls. `infer` derives
 the types of registers, `deferred_errors` keeps the errors of calls that a run may skip. `verifier` rejects programs
-that are not well formed. `groups` moves calls into the functions that compilers take, and back. `fusion_refusal`
-has the reason why calls were not computed at once. `bef/` is the binary
+that are not well formed. `groups` moves calls into the functions that compilers take, and back. `bef/` is the binary
 form.
 """
 

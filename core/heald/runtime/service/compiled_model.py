@@ -33,8 +33,8 @@ from .run_step import make_run_step
 from .runtime import Runtime, runtime
 
 if TYPE_CHECKING:
+    from ..contract.kernel import FusionRefusal
     from ..contract.placement import Placement
-    from ..program.fusion_refusal import FusionRefusal
     from ..program.groups import GroupOutcome
 
 FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"

@@ -139,7 +139,7 @@ def is_in_repository() -> bool:
 
 def _wheel_command(requirements: Iterable[str], *, upgrade: bool) -> str:
     """The pip command with the wheels of distributions of heald's, and of those that they need and that are missing."""
-    from ..version import __version__
+    from ... import __version__
 
     asked = {text.partition("[")[0] for text in requirements}
     wheels = []
