@@ -23,9 +23,9 @@ import numpy as np
 from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import STREAM, Device
 from ..support.remedy import device_remedy
-from .check_limit import COPY_IN, COPY_OUT, KERNEL, NoAnswer, note_work, run_limited
+from .check_limit import NoAnswer, run_limited
 from .device_fault import device_fault
-from .probe import run_probe_kernel
+from .probe import COPY_IN, COPY_OUT, KERNEL, note_work, run_probe_kernel
 from .registries import Registries
 
 LARGEST_ELEMENTS = 1 << 20  # of an array; less where the device has little memory

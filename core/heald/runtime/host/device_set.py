@@ -41,7 +41,6 @@ from ..contract.device_cost import DeviceCost
 from ..contract.device_limits import NO_LIMITS, DeviceLimits
 from ..contract.device_queues import DeviceQueues
 from ..support.fork_safety import inherited
-from .check_limit import run_limited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
 from .device_record import DeviceRecord
@@ -299,7 +298,7 @@ class DeviceSet:
                 try:
                     if failed is not None:
                         raise PluginError(f"the kernels of plugin {record.plugin} failed to load: {failed}")
-                    run_limited(record.name, record.plugin, partial(self._open_and_probe, record, record.device))
+                    self._open_and_probe(record, record.device)
                     record.attributes = dict(record.device.attributes)  # `open` may know more than the scan
                     record.status, record.is_open = "ok", True
                 except Exception as error:  # a plugin's fault becomes a record
@@ -309,6 +308,18 @@ class DeviceSet:
             return record.status == "ok"
 
     def _open_and_probe(self, record: DeviceRecord, device: Device) -> None:
+        """Raises every exception of the device, and NoAnswer under a check."""
+        from .probe import running_check
+
+        open_device = partial(self._open_device, record, device)
+        if running_check.get() is None:
+            open_device()
+        else:
+            from .check_limit import run_limited  # imported late: a check alone needs it
+
+            run_limited(record.name, record.plugin, open_device)
+
+    def _open_device(self, record: DeviceRecord, device: Device) -> None:
         from .probe import probe_once
 
         device.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -14,10 +15,34 @@ from ..support.disk_cache import DiskCache
 from ..support.remedy import device_remedy
 from ..values.dtypes import float32
 from ..values.tensor import info
-from .check_limit import COPY_IN, COPY_OUT, KERNEL, note_work, wait_in_check
 from .registries import Registries
 
 PROBE_SHAPE = (16,)
+OPENING, COPY_IN, KERNEL, COPY_OUT = "its opening", "a copy in", "a kernel", "a copy out"
+
+
+class CheckedWork:
+    """The work that a device under a check was given last."""
+
+    def __init__(self) -> None:
+        self.work = OPENING
+
+
+running_check: ContextVar[CheckedWork | None] = ContextVar("running_check", default=None)
+
+
+def note_work(work: str) -> None:
+    """Name the work that a device is given next, for the error of a check."""
+    check = running_check.get()
+    if check is not None:
+        check.work = work
+
+
+def wait_in_check(device: Device) -> None:
+    """Under a check, wait until the device has done its work so far: the one wait of a probe cannot tell pieces
+    apart."""
+    if running_check.get() is not None:
+        device.synchronize(device.record(STREAM))
 
 
 def probe_once(device: Device, registries: Registries, plugin: str) -> None:
