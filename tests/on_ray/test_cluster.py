@@ -29,8 +29,10 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("ray.data", reason="Ray's data sets are not installed", exc_type=ImportError)
     folder = tmp_path_factory.mktemp("ray")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYTHON", "HEALD_"))}
-    # Sockets have short paths, so that Ray's own folder is beside the system's other temporary files.
-    environment |= {"HOME": str(folder), "TMPDIR": str(folder), "RAY_TMPDIR": tempfile.gettempdir()}
+    # Sockets have short paths, so that Ray's own folder is beside the system's other temporary files. Ray gives an
+    # actor of one CPU one thread of a BLAS library, whose sums depend on their number: the caller has one, too.
+    environment |= {"HOME": str(folder), "TMPDIR": str(folder), "RAY_TMPDIR": tempfile.gettempdir(),
+                    "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-P", str(WORKER), str(ROOT / "examples" / "digits"), str(folder / "facts.json"),
                "" if is_there() else str(FAKE_CUDA)]
     mark = write_hostile_modules(folder / "hostile")
