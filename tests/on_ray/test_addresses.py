@@ -7,7 +7,7 @@ import socket
 import heald_ray
 import pytest
 from heald.errors import FailedPrecondition, InvalidArgument, PermissionDenied, Unauthenticated, Unavailable
-from heald_ray import connection
+from heald_ray import address_probe
 from heald_ray.connection import check_address, connect
 
 
@@ -102,9 +102,9 @@ def test_a_call_without_a_connection_is_refused_before_ray_chooses_a_cluster(cal
 ])
 def test_the_mode_of_a_cluster_is_asked_for(ray_init, monkeypatch, is_open, has_token, takes_token, insecure, result):
     answers = {"disabled": is_open, "token": takes_token}
-    for name, answer in {"_check_port": None, "_has_token": has_token}.items():
-        monkeypatch.setattr(connection, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(connection, "_takes_call", lambda _, mode: answers[mode])
+    for name, answer in {"check_port": None, "has_token": has_token}.items():
+        monkeypatch.setattr(address_probe, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(address_probe, "takes_call", lambda _, mode: answers[mode])
     calls = ray_init()
     if isinstance(result, type):
         with pytest.raises(result):
@@ -113,7 +113,7 @@ def test_the_mode_of_a_cluster_is_asked_for(ray_init, monkeypatch, is_open, has_
     else:
         connect("10.0.0.1:6379", insecure=insecure)
         assert [call["address"] for call in calls] == ["10.0.0.1:6379"]
-        assert connection._mode_of_cluster("10.0.0.1:6379", insecure=insecure) == result
+        assert address_probe.mode_of_cluster("10.0.0.1:6379", insecure=insecure) == result
 
 
 def test_an_environment_that_turns_tokens_off_is_refused(monkeypatch):
@@ -137,7 +137,7 @@ def test_a_port_on_which_nothing_listens_is_unavailable_at_once(monkeypatch):
 @pytest.mark.parametrize("insecure", [False, True])
 def test_a_program_that_is_no_cluster_is_unavailable_within_a_bound(ray_init, monkeypatch, insecure):
     ray_init()
-    monkeypatch.setattr(connection, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(address_probe, "PROBE_SECONDS", 0.5)
     with (socket.create_server(("127.0.0.1", 0)) as silent,  # it takes connections and answers none
           pytest.raises(Unavailable, match="does not answer as a cluster within 0.5 s")):
         connect(f"127.0.0.1:{silent.getsockname()[1]}", insecure=insecure)

@@ -67,6 +67,7 @@ PINNED = {
         "heald.graphs.compiler": {
             "HANDLE_TYPES", "HostTensors", "Partitioner", "Resolved", "called_functions", "colocation_groups",
             "flatten_fetches", "name_tuple", "outermost_loops", "resolve", "target_node", "tensor_of_name"},
+        "heald.runtime.config": {"Config", "FoundFile", "Setting", "gather_layers"},
         "heald.runtime.contract": {"CONST", "DeviceName"},
         "heald.runtime.host": {"LocalRendezvous"},
         "heald.runtime.service": {"convert_feed", "dict_of_mapping"},

@@ -1,6 +1,7 @@
 """heald on Ray: models over data sets and on Ray Serve, by processes on one machine or many.
 
     connection   the one call of ray.init: address, tokens, the module path of workers
+    address_probe  whether a cluster answers at an address, and whether it asks for tokens
     model_files  a model's files as bytes in Ray's object store, and as files on each node
     sent_config  the caller's config on the workers, as JSON of its layers
     versions     Python, heald and its plugins on the caller's side and on the workers'

@@ -8,6 +8,7 @@ first on the module path of its workers. heald therefore states each of these:
 3. Each call to a cluster carries a token. A cluster that answers without one is refused, unless the caller accepts it.
 4. A cluster that starts here has no dashboard, reports no usage, and has a token of its own, which stays in memory.
 
+`address_probe` asks an address before Ray does.
 A caller who has called ray.init before keeps that connection: `connect` then raises.
 """
 
@@ -16,15 +17,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -37,23 +33,11 @@ from heald.errors import (
     Unavailable,
 )
 
+from .address_probe import HINT_OF_TOKENS, has_token, last_line, mode_of_cluster
+
 LOCAL = "local"
 NAMESPACE = "heald"
-PROBE_SECONDS = 15
-HINT_OF_TOKENS = "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH has the token of the cluster"
-TOKEN_FILE = Path(".ray", "auth_token")
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(?P<port>[0-9]{1,5})")
-
-# A call without a token, in a process of its own: Ray reads its mode once for each process.
-_PROBE = """
-import sys
-from ray._raylet import GcsClient
-try:
-    GcsClient(address=sys.argv[1]).get_all_node_info(timeout=10)
-except Exception as error:
-    sys.exit(3 if "uthentic" in repr(error) else repr(error))
-"""
-_REFUSED_STATUS = 3
 
 
 def connect(
@@ -80,7 +64,7 @@ def connect(
     _prepare_environment(is_local=is_local, insecure=insecure)
     _check_installation()
     if not is_local:
-        mode = _mode_of_cluster(address, insecure=insecure)
+        mode = mode_of_cluster(address, insecure=insecure)
         if not is_imported:
             os.environ["RAY_AUTH_MODE"] = mode
     import ray
@@ -147,14 +131,8 @@ def _prepare_environment(*, is_local: bool, insecure: bool) -> None:
         return
     if "ray" not in sys.modules:  # a Ray that is imported has read its mode, and turns tokens on for a new cluster
         os.environ["RAY_AUTH_MODE"] = "token"
-    if is_local and not _has_token():
+    if is_local and not has_token():
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-
-
-def _has_token() -> bool:
-    if any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
-        return True
-    return (Path.home() / TOKEN_FILE).exists()
 
 
 def _check_installation() -> None:
@@ -162,58 +140,12 @@ def _check_installation() -> None:
         raise NotFound("Ray is not installed", hint="pip install 'ray[data]>=2.59'")
 
 
-def _mode_of_cluster(address: str, *, insecure: bool) -> str:
-    """Return the value of RAY_AUTH_MODE for calls to the cluster.
-
-    Raises Unavailable without a cluster, PermissionDenied for one without tokens, Unauthenticated for a refusal.
-    """
-    _check_port(address)
-    modes = ("disabled", "token") if _has_token() else ("disabled",)
-    with ThreadPoolExecutor(len(modes)) as threads:  # each call starts a process, so that both run at once
-        is_open, *takes_token = threads.map(partial(_takes_call, address), modes)
-    if is_open and not insecure:
-        raise PermissionDenied(
-            f"the cluster at {address} takes calls without a token: whoever reaches its port runs code there",
-            hint="start it with RAY_AUTH_MODE=token, or accept this by --insecure")
-    if not is_open and takes_token != [True]:
-        fault = "is wrong" if takes_token else "is missing"
-        raise Unauthenticated(f"the cluster at {address} asks for a token, which {fault} here", hint=HINT_OF_TOKENS)
-    return "disabled" if is_open else "token"
-
-
-def _check_port(address: str) -> None:
-    """Raises Unavailable where nothing listens. Ray itself tries for half a minute."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
-    except OSError as error:
-        raise Unavailable(f"no cluster at {address}: {error}", hint="`ray start --head` prints its address") from None
-
-
-def _takes_call(address: str, mode: str) -> bool:
-    """Return whether the cluster takes a call of a process in this mode. Raises Unavailable without an answer."""
-    command = [sys.executable, "-P", "-c", _PROBE, address]
-    try:
-        probe = subprocess.run(command, env={**os.environ, "RAY_AUTH_MODE": mode},  # noqa: S603 - our own text
-                               capture_output=True, text=True, check=False, timeout=PROBE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"the program at {address} does not answer as a cluster within {PROBE_SECONDS} s") from None
-    if probe.returncode not in (0, _REFUSED_STATUS):
-        raise Unavailable(f"the program at {address} does not answer as a cluster: {_last_line(probe.stderr)}")
-    return probe.returncode == 0
-
-
 def _typed_error(address: str, error: Exception) -> Exception:
     if "Version mismatch" in str(error):
         return FailedPrecondition(f"the cluster at {address} has other versions: {' '.join(str(error).split())[:500]}",
                                   hint="install the same versions of Python and Ray on all machines")
-    text = _last_line(str(error))
+    text = last_line(str(error))
     if "uthentic" in type(error).__name__ or "uthentic" in text or "token" in text.lower():
         return Unauthenticated(f"the cluster at {address} refused this caller: {text}",
                                hint=HINT_OF_TOKENS)
     return Unavailable(f"no cluster at {address}: {text}")
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][:500] if lines else "no reason"

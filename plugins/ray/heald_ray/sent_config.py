@@ -12,9 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from heald.runtime.config.config import Config
-from heald.runtime.config.schema import FoundFile, Setting
-from heald.runtime.config.sources import gather_layers
+from heald.runtime.config import Config, FoundFile, Setting, gather_layers
 
 
 def pack_config(argument: Any = None) -> str:
@@ -31,8 +29,8 @@ def pack_config(argument: Any = None) -> str:
 
 def unpack_config(text: str) -> Config:
     """Return the config of a worker: the caller's layers, and its own behind them."""
-    own, left_out = gather_layers(None, os.environ, Path.cwd())
-    return Config([*(_from_json(layer) for layer in json.loads(text)), *own], left_out)
+    layers, left_out = gather_layers(None, os.environ, Path.cwd())
+    return Config([*(_from_json(layer) for layer in json.loads(text)), *layers], left_out)
 
 
 def _as_json(setting: Setting) -> list[Any]:

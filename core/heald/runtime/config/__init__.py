@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING
 from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from .config import Config as Config
     from .config import EagerConfig as EagerConfig
     from .config import load_config as load_config
+    from .schema import FoundFile as FoundFile
+    from .schema import Setting as Setting
+    from .sources import gather_layers as gather_layers
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
-    __getattr__ = lazy_exports(__name__, {".config": ("EagerConfig", "load_config")})
+    __getattr__ = lazy_exports(__name__, {
+        ".config": ("Config", "EagerConfig", "load_config"),
+        ".schema": ("FoundFile", "Setting"),
+        ".sources": ("gather_layers",),
+    })
