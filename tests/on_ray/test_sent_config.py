@@ -41,6 +41,15 @@ def test_each_source_of_the_caller_arrives_with_its_type_and_origin(folders, mon
     assert origins_of(config)["work_queue.threads"][1] == "environment HEALD_WORK_QUEUE__THREADS of the caller"
 
 
+def test_a_relative_file_of_the_caller_counts_on_a_worker_of_another_folder(folders, monkeypatch):
+    caller, worker = folders
+    (caller / "own.toml").write_text("[work_queue]\nthreads = 3\n")
+    monkeypatch.setenv("HEALD_CONFIG", "own.toml")
+    text = pack_config()
+    monkeypatch.chdir(worker)
+    assert unpack_config(text).work_queue.threads == 3
+
+
 def test_options_of_plugins_from_variables_stay_texts_that_the_plugin_types(folders, monkeypatch):
     monkeypatch.setenv("HEALD_PLUGIN__ONEDNN__THREADS", "2")
     text = pack_config()

@@ -29,7 +29,10 @@ def pack_config(argument: Any = None) -> str:
 
 def unpack_config(text: str) -> Config:
     """Return the config of a worker: the caller's layers, and its own behind them."""
-    layers, left_out = gather_layers(None, os.environ, Path.cwd())
+    # A worker on the caller's machine inherits the caller's variable. The layers of a relative file have arrived.
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "HEALD_CONFIG" or Path(value).is_absolute()}
+    layers, left_out = gather_layers(None, environment, Path.cwd())
     return Config([*(_from_json(layer) for layer in json.loads(text)), *layers], left_out)
 
 
