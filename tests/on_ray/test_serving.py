@@ -71,6 +71,7 @@ def test_a_load_starts_a_second_replica(facts):
 
 
 def test_replicas_start_again_on_a_node_without_the_files_after_the_end_of_their_caller(facts):
+    assert facts["killed_keepers"] == 1
     assert facts["killed"] >= 1
     assert facts["again"]
     assert facts["files"] == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.hostile_modules import write_hostile_modules
 from harness.namespaces import namespace_words
 
 WORKER = Path(__file__).parents[1] / "workers" / "on_ray_sessions.py"
@@ -20,11 +21,16 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("ray", reason="Ray is not installed", exc_type=ImportError)
     folder = tmp_path_factory.mktemp("ray")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYTHON", "HEALD_"))}
+    mark = write_hostile_modules(folder / "hostile")
     done = subprocess.run([*namespace_words(), sys.executable, "-P", str(WORKER), str(folder / "facts.json")],
-                          cwd=folder, env=environment | {"HOME": str(folder)}, capture_output=True, text=True,
+                          cwd=mark.parent, env=environment | {"HOME": str(folder)}, capture_output=True, text=True,
                           timeout=180, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads((folder / "facts.json").read_text("utf-8"))
+    return {**json.loads((folder / "facts.json").read_text("utf-8")), "hostile": mark.exists()}
+
+
+def test_modules_beside_the_caller_run_in_no_process(facts):
+    assert not facts["hostile"]
 
 
 def test_two_workers_equal_one_process(facts):

@@ -96,19 +96,25 @@ def is_answered(index: int) -> bool:
     return ours.keys() == theirs.keys() and all(np.allclose(ours[name], theirs[name], 1e-4, 1e-7) for name in ours)
 
 
-def replicas_running() -> int:
+def replicas_running(deployment: str = "digits") -> int:
     from ray import serve
 
-    deployment = serve.status().applications["digits"].deployments["digits"]
-    return int(deployment.replica_states.get("RUNNING", 0))
+    states = serve.status().applications["digits"].deployments[deployment].replica_states
+    return int(states.get("RUNNING", 0))
 
 
-def kill_replicas(ray: Any) -> int:
-    replicas = [actor for actor in ray.util.list_named_actors(all_namespaces=True)
-                if actor["name"].startswith("SERVE_REPLICA::digits#digits#")]
-    for actor in replicas:
-        ray.kill(ray.get_actor(actor["name"], actor["namespace"]))
-    return len(replicas)
+def replica_names(ray: Any, deployment: str) -> set[str]:
+    return {actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)
+            if actor["name"].startswith(f"SERVE_REPLICA::digits#{deployment}#")}
+
+
+def kill_replicas(ray: Any, deployment: str) -> int:
+    """Kill the replicas of a deployment, wait for the next ones, and return the number of the killed."""
+    killed = replica_names(ray, deployment)
+    for name in killed:
+        ray.kill(ray.get_actor(name, "serve"))
+    wait_until(lambda: replica_names(ray, deployment) - killed and replicas_running(deployment))
+    return len(killed)
 
 
 def serving_facts(ray: Any) -> dict[str, Any]:
@@ -138,9 +144,10 @@ def main() -> None:
     from ray import serve
 
     facts = serving_facts(ray)
+    facts["killed_keepers"] = kill_replicas(ray, "digits-files")  # the next one has its files from the node
     for folder in Path(tempfile.gettempdir()).glob("heald-ray-*"):
         shutil.rmtree(folder)  # the node has no files of the model any more, as a new node has none
-    facts["killed"] = kill_replicas(ray)
+    facts["killed"] = kill_replicas(ray, "digits")
     facts["again"] = wait_until(lambda: ask("/v1/models/digits")[0] == 200)
     facts["files"] = len(list(Path(tempfile.gettempdir()).glob("heald-ray-*/*/frozen.pb")))
     serve.shutdown()

@@ -99,7 +99,8 @@ def _get(reference: Any, seconds: float | None = None) -> Any:
     try:
         return ray.get(reference, timeout=seconds)
     except GetTimeoutError:
-        raise Unavailable(f"the workers did not start within {seconds:g} s") from None
+        raise Unavailable(f"the workers did not start within {seconds:g} s",
+                          hint="other programs may hold the cluster's resources; `ray status` lists them") from None
     except RayTaskError as error:
         raise _cause_of(error) from None
     except RayActorError as error:
