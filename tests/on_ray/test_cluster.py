@@ -104,7 +104,7 @@ def test_two_runs_at_once_and_one_that_was_cut_off_write_the_table_of_one_machin
 
 
 @pytest.mark.parametrize(("run", "status", "text"), [
-    ("alone", 1, "rows.jsonl:71"), ("together", 1, "rows.jsonl:71"), ("strict", 1, "rows.jsonl:71"),
+    ("alone", 1, "rows.jsonl:71"), ("together", 1, "rows.jsonl:71"),
     ("actor_killed", 1, "a worker died"), ("caller_killed", -9, ""), ("interrupted", 130, ""),
     ("resumed", 1, "2,159 rows"),
 ])
