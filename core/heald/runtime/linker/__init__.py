@@ -16,19 +16,11 @@ Modules: `link` binds a whole function, `binder` one call, `host_binding` a call
 kernels that may take a call, `kernel_slots` limits how many run at once, `scratch_kernel` gives them scratch,
 `part_views` leaves out copies of parts. `folding` computes calls with known inputs, `known_values` keeps their results.
 `fusion` groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both.
-<<<<<<< HEAD
 `group_binding` asks compilers for the kernels of their groups, `lazy_group` in runs where shapes depend on data.
 `result_inference` derives the facts about the results of functions. `checked_program` compares calls of programs from
 outside with their declarations, `checked_memory` the memory that calls read. `specialise` writes folded values back
 into a program. `stored_constants` reads and collects the packed weights of compiled files, `preparation` links compiled
 functions for these and strips constants. `link_context` has the values that the links of one program share.
-=======
-`group_binding` asks compilers for the kernels of their groups. `result_inference` derives the facts about the results
-of functions. `checked_program` compares calls of programs from outside with their declarations, `checked_memory` the
-memory that calls read. `specialise` writes folded values back into a program. `stored_constants` reads and collects the
-packed weights of compiled files, `preparation` links compiled functions for these and strips constants. `link_context`
-has the values that the links of one program share.
->>>>>>> 409f37a8 (Refusals of fusions are part of the contract's kernel module)
 """
 
 from typing import TYPE_CHECKING
