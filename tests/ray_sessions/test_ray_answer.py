@@ -84,6 +84,17 @@ def test_a_callback_is_called_without_a_waiting_thread():
     assert results[-1] == "later"
 
 
+def test_a_callback_has_its_answer_and_asks_ray_for_nothing(monkeypatch):
+    monkeypatch.setattr(sys.modules["ray"], "get", None)  # a call on a thread of Ray's own might wait for that thread
+    references, calls = answers(2)
+    for call in calls:
+        call.add_done_callback(lambda done: done.exception())
+    references[0].object.set_result(pack_call("x")[0])
+    references[1].object.set_exception(RuntimeError("actor is dead"))
+    assert calls[0].result() == "x"
+    assert isinstance(calls[1].exception(), Unavailable)
+
+
 def test_threads_that_wait_for_one_answer_all_get_it():
     (reference,), (call,) = answers()
     results: list[object] = []

@@ -6,9 +6,9 @@ change of threads costs a tenth of a millisecond. Only an answer that has a call
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any
 
 from heald.errors import HealdError, Unavailable
@@ -23,26 +23,25 @@ class RayAnswer(Future[Any]):
     def __init__(self, answer_ref: Any, task: int) -> None:
         super().__init__()
         self.answer_ref, self._task = answer_ref, task
-        self._taking = threading.Lock()
         self._is_subscribed = False
 
-    def take(self) -> None:
-        """Take the answer from Ray, which blocks until it is there."""
+    def take(self, read: Callable[[], Any] | None = None) -> None:
+        """Take the answer from Ray, which blocks until it is there. `read`: Returns the values of an answer at hand."""
         import ray
 
-        with self._taking:
-            if self.done():
-                return
-            try:
-                values = ray.get(self.answer_ref)
-                answer = unpack_call(values if isinstance(values, list) else [values])
-            except HealdError as error:
-                self.set_exception(error)
-            except Exception as error:  # noqa: BLE001 - Ray raises many types
-                self.set_exception(Unavailable(f"{task_name(self._task)} died: {first_line(error)}",
-                                               device=task_name(self._task)))
-            else:
+        answer, error = None, None
+        try:
+            values = ray.get(self.answer_ref) if read is None else read()
+            answer = unpack_call(values if isinstance(values, list) else [values])
+        except HealdError as damage:
+            error = damage
+        except Exception as failure:  # noqa: BLE001 - Ray raises many types
+            error = Unavailable(f"{task_name(self._task)} died: {first_line(failure)}", device=task_name(self._task))
+        with suppress(InvalidStateError):  # another thread has set it
+            if error is None:
                 self.set_result(answer)
+            else:
+                self.set_exception(error)
 
     def result(self, timeout: float | None = None) -> Any:
         self._take_within(timeout)
@@ -56,7 +55,7 @@ class RayAnswer(Future[Any]):
         super().add_done_callback(fn)
         if not self._is_subscribed and not self.done():
             self._is_subscribed = True
-            self.answer_ref.future().add_done_callback(lambda _: self.take())
+            self.answer_ref.future().add_done_callback(lambda done: self.take(done.result))
 
     def _take_within(self, seconds: float | None) -> None:
         if not self.done():
