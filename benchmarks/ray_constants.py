@@ -16,6 +16,7 @@ import numpy as np
 from heald.api import Graph, Node
 from heald_ray.call_message import pack_call
 from heald_ray.cluster import Cluster
+from heald_ray.ray_answer import RayAnswer, wait_for_answers
 from heald_ray.session import ClusterSession
 from heald_ray.tensor_message import pack_tensors
 from heald_ray.worker import Worker
@@ -23,9 +24,11 @@ from step_simulation import Constants
 from timing import seconds
 
 ELEMENTS = 250  # of a feed: 1 kB
-LARGE_BYTES = 1_000_000  # so `byte` has the price of an object in Ray's store, which smaller tensors avoid
+CALLS_OF_TURN = 5
 MANY = 8  # workers, or calls
+THREADS = 72  # of an actor, as of a worker of a session with its default of steps in flight
 ARRAY = np.zeros(ELEMENTS, np.float32)
+LARGE = np.zeros(250_000, np.float32)  # 1 MB: `byte` is that of tensors of this size
 
 
 class Measurements(NamedTuple):
@@ -36,10 +39,10 @@ class Measurements(NamedTuple):
 
 
 class Sink:
-    """An actor that takes a call and answers with nothing."""
+    """An actor that takes a call and answers with its first value."""
 
-    def take(self, *values: Any) -> None:
-        pass
+    def take(self, first: bytes, *_: bytes) -> bytes:
+        return first
 
 
 class LocalWorkers(Cluster):
@@ -88,38 +91,46 @@ def measure_constants(rounds: int) -> Measurements:
     import ray
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers find no module beside this one
-    actor: Any = ray.remote(Sink).options(num_cpus=0).remote()
-    small, large = pack_call(["run", pack_tensors([ARRAY])]), np.zeros(LARGE_BYTES, np.uint8)
+    actor: Any = ray.remote(Sink).options(num_cpus=0, max_concurrency=THREADS).remote()
     local, one, many = (ClusterSession(call_graph(workers), kind, workers) for kind, workers in (
         (LocalWorkers, 1), (AnsweringWorkers, 1), (AnsweringWorkers, MANY)))
-    works = {"call": lambda: ray.get(actor.take.remote(*small)),
-             "large call": lambda: ray.get(actor.take.remote(*small, large)),
+    works = {"call": lambda: finish([send(actor, ARRAY)]), "large call": lambda: finish([send(actor, LARGE)]),
              "local": make_step(local, 1), "one": make_step(one, 1), "many": make_step(many, MANY)}
     times: dict[str, list[float]] = {name: [] for name in (*works, "ends")}
     for _ in range(rounds):
         for name, work in works.items():
-            times[name].append(seconds(work, 2 if name == "large call" else 10))
-        times["ends"].append(_seconds_of_ends(actor, small))
+            times[name].append(seconds(work, CALLS_OF_TURN))
+        times["ends"].append(seconds_of_ends(actor))
     ray.kill(actor)
     for session in (local, one, many):
         session.close()
     return _constants({name: median(of_work) for name, of_work in times.items()})
 
 
-def _seconds_of_ends(actor: Any, message: list[Any]) -> float:
+def send(actor: Any, array: Any) -> RayAnswer:
+    """Send a call with an array, as a session does."""
+    return RayAnswer(actor.take.remote(*pack_call(["run", pack_tensors([array])])), 0)
+
+
+def finish(calls: Sequence[RayAnswer]) -> None:
+    """Wait for answers and take them, as a session does."""
+    left = set(calls)
+    while left:
+        left -= wait_for_answers(left, None)
+
+
+def seconds_of_ends(actor: Any) -> float:
     """Return the seconds that this process pays for a call: for sending it, and for an answer that is there."""
     import ray
 
     calls: list[Any] = []
-    sending = seconds(lambda: calls.append(actor.take.remote(*message)), MANY)
-    ray.wait(calls, num_returns=MANY)
-    return sending + seconds(lambda: ray.get(calls), 1) / MANY
+    sending = seconds(lambda: calls.append(send(actor, ARRAY)), MANY)
+    ray.wait([call.answer_ref for call in calls], num_returns=MANY)
+    return sending + seconds(lambda: finish(calls), 1) / MANY
 
 
 def _constants(medians: Mapping[str, float]) -> Measurements:
     of_session = (medians["many"] - medians["one"]) / (MANY - 1)
     message = (medians["call"] - medians["ends"]) / 2
-    byte = (medians["large call"] - medians["call"]) / LARGE_BYTES
+    byte = (medians["large call"] - medians["call"]) / LARGE.nbytes
     return Measurements(Constants(message, byte, medians["ends"] + of_session), medians["local"] - of_session)
-
-

@@ -42,8 +42,8 @@ def print_table(title: str, headers: list[str], rows: list[list[str]]) -> None:
     print(f"\n{title}\n\n{tabulate(rows, headers, tablefmt='github', disable_numparse=True)}", flush=True)
 
 
-def milliseconds(time: float) -> str:
-    return f"{time * 1e3:.2f} ms"
+def duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
 
 def read_or_measure(path: Path | None, rounds: int) -> Measurements:
@@ -71,7 +71,7 @@ def check_cluster(measured: Measurements, rounds: int) -> Iterator[list[str]]:
     for (name, pattern, workers, tensor_bytes), of_step in zip(cases, times, strict=True):
         parts = [work / workers] * workers if pattern == "chain" else [work] * workers
         simulated = simulate_step(constants, PATTERNS[pattern](workers), parts, tensor_bytes)
-        yield [name, milliseconds(median(of_step)), milliseconds(simulated), f"{simulated / median(of_step) - 1:+.0%}"]
+        yield [name, duration(median(of_step)), duration(simulated), f"{simulated / median(of_step) - 1:+.0%}"]
 
 
 def rows_of_patterns(measured: Measurements) -> Iterator[list[str]]:
@@ -79,7 +79,7 @@ def rows_of_patterns(measured: Measurements) -> Iterator[list[str]]:
     for workers in WORKERS:
         times = [simulate_step(measured.constants, links(workers), [measured.work] * workers, size)
                  for links in PATTERNS.values() for size in (1e3, TENSOR_BYTES)]
-        yield [f"{workers:,}", *(milliseconds(time) for time in (times[0], *times[2:]))]
+        yield [f"{workers:,}", *(duration(time) for time in (times[0], *times[2:]))]
 
 
 def mean_step(constants: Constants, workers: int, seconds: float, seed: int) -> float:
