@@ -33,8 +33,8 @@ from timing import seconds
 Step = Callable[[], Any]
 HEADERS = ["step", "calls", "heald", "Ray", "heald/Ray", "95 %"]
 WORKERS = [f"/job:worker/task:{task}" for task in range(2)]  # of a session, by default
-SIZES = {"1 kB": 250, "1 MB": 250_000, "100 MB": 25_000_000}  # elements of four bytes
-CALLS_OF_TURN = {"1 kB": 20, "1 MB": 10, "100 MB": 1}
+SIZES = {"1 kB": 250, "500 kB": 125_000, "1 MB": 250_000, "100 MB": 25_000_000}  # elements of four bytes
+CALLS_OF_TURN = {"1 kB": 20, "500 kB": 10, "1 MB": 10, "100 MB": 1}
 WARM_UP_TURNS = 3
 THREADS_OF_ACTOR = 10
 

@@ -25,7 +25,7 @@ import numpy as np
 from heald.errors import DataLoss
 
 LARGEST_SMALL_BYTES = 32 << 10
-PIECE_BYTES = 48_000
+PIECE_BYTES = 64_000
 LARGEST_PIECES_BYTES = 1 << 20  # of all pieces of a message: beyond, the object store is as quick as pieces
 BUFFER = "\0buffer"  # names of nodes and devices have no zero byte
 _HEAD_BYTES = 4
