@@ -29,9 +29,11 @@ from heald.errors import (
 )
 from heald.runtime.values import dtypes
 from heald_ray.session import ClusterSession
+from heald_ray.task_graphs import Requests, cut_by_task
 from heald_ray.tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
 from heald_ray.trace_message import merge_traces, pack_trace
 from heald_ray.wave_rendezvous import WaveRendezvous
+from heald_ray.worker import Worker
 
 T0, T1 = "/job:worker/task:0", "/job:worker/replica:0/task:1/device:CPU:0"
 X = np.float32([1, 2, 3])
@@ -121,8 +123,8 @@ def compare_with_one_process(whole: Graph) -> None:
 
 def test_a_random_graph_of_more_than_fifty_cuts_gives_the_bits_of_one_process():
     whole = random_graph(20, 160)
-    with session(whole) as opened:
-        assert len(opened._graphs.cuts) >= 50
+    with local(whole) as one:
+        assert len(cut_by_task(whole, one.nodes, Requests(2, {}), 2).cuts) >= 50
     compare_with_one_process(whole)
 
 
@@ -458,16 +460,14 @@ def test_a_checkpoint_that_cannot_be_read_is_the_reason_of_the_missing_variables
 def test_a_worker_that_started_again_refuses_steps_until_it_is_renewed():
     with session(counter()) as opened:
         opened.run([], targets=["init"])
-        with opened._lifelines._lock:  # the notice of the death waits
-            killer = threading.Thread(target=opened.cluster.kill, args=[1])
-            killer.start()
-            while opened.cluster.workers[1]._start == 1:
-                time.sleep(0.001)
-            plan = next(iter(opened.steps.values())).texts[1]
-            succeeded, error = opened.cluster.workers[1].run(7, 7, plan, pack_tensors([]), None)
-            assert (succeeded, type(unpack_error(error))) == (False, Unavailable)
-        killer.join()
-        opened.run([], targets=["init"])
+        plan = next(iter(opened.steps.values())).texts[1]
+    part = heald.graphdef.dumps(counter().replace(nodes=[each.replace(device="") for each in counter()]))
+    worker = Worker(1, part, b"{}", lambda *_: Future(), start=2)
+    succeeded, error = worker.run(7, 7, plan, pack_tensors([]), None)
+    assert (succeeded, type(unpack_error(error))) == (False, Unavailable)
+    assert worker.renew(part, None)[0]
+    assert worker.run(7, 7, plan, pack_tensors([]), None)[0]
+    worker.close()
 
 
 def test_a_worker_refuses_a_step_that_it_has_seen():

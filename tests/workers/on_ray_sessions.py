@@ -54,7 +54,7 @@ def error_of(call: Any) -> list[Any]:
 def kill_in_a_step(two: Any, task: int) -> list[Any]:
     """Kill a worker while steps run. Return the error of the step, and its seconds after the engine's notice."""
     noticed: list[float] = []
-    two._lifelines._lines[task].add_done_callback(lambda _: noticed.append(time.monotonic()))
+    two.lifelines.lines[task].add_done_callback(lambda _: noticed.append(time.monotonic()))
     threading.Timer(0.05, os.kill, [two.cluster.pids[task], signal.SIGKILL]).start()
     for _ in count():
         kind, text, _ = error_of(lambda: two.run("w", {"x": X}))

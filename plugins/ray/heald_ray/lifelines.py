@@ -34,6 +34,7 @@ Check = Callable[[], None]  # raises the error of a caller that waits no longer
 class Lifelines:
     """Watches the workers of a cluster. Several threads may call.
 
+    `lines`: The present lifeline of each worker.
     `renew`: Calls a worker that started again, to tell it its graph. The call fails while the worker does not answer.
     """
 
@@ -41,7 +42,7 @@ class Lifelines:
         self._cluster, self._renew = cluster, renew
         self._lock = threading.Lock()
         self.lost: set[int] = set()
-        self._lines: dict[int, Future[Any]] = {}
+        self.lines: dict[int, Future[Any]] = {}
         self._steps: dict[int, tuple[frozenset[int], Future[None]]] = {}
         self._renewals = {task: threading.Lock() for task in tasks}
         for task in self._renewals:
@@ -91,15 +92,15 @@ class Lifelines:
                 threading.Event().wait(PAUSE_SECONDS)
                 continue
             with self._lock:
-                if not self._lines[task].done():
+                if not self.lines[task].done():
                     self.lost.discard(task)
 
     def _attach(self, task: int) -> None:
-        line = self._lines[task] = self._cluster.call(task, "live")
+        line = self.lines[task] = self._cluster.call(task, "live")
         line.add_done_callback(lambda _: self._on_end(task, line))
 
     def _on_end(self, task: int, line: Future[Any]) -> None:
-        if self._lines.get(task) is not line or line.exception() is None:
+        if self.lines.get(task) is not line or line.exception() is None:
             return  # a newer lifeline is attached, or the worker closed
         with self._lock:
             self.lost.add(task)

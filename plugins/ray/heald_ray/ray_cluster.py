@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from heald.api import Graph
 from heald.errors import FailedPrecondition, InvalidArgument, Unavailable
-from heald.runtime.service.runtime import runtime
+from heald.runtime.service import runtime
 
 from .call_message import pack_call, unpack_call
 from .cluster import Cluster
@@ -38,7 +38,7 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
     """
     if device is not None:
         raise InvalidArgument("a session of several workers takes no device", hint="request devices in the graph")
-    callers_runtime = runtime(config)
+    callers_runtime = runtime.runtime(config)
     settings = callers_runtime.config.explicit_settings(callers_runtime.plugins.configs)
     cluster = callers_runtime.config.cluster
     _, _, place_of_cluster = target.partition(":")

@@ -37,9 +37,8 @@ from heald.errors import (
     describe_exception,
 )
 from heald.graphs.compiler import flatten_fetches, name_tuple, resolve, target_node, tensor_of_name
-from heald.runtime.contract.placement import Assignment, Placement
-from heald.runtime.service import convert_feed, dict_of_mapping
-from heald.runtime.service.run_step import check_limits
+from heald.runtime.contract import Assignment, Placement
+from heald.runtime.service import check_limits, convert_feed, dict_of_mapping
 
 from .cluster import StartCluster
 from .lifelines import Lifelines
@@ -94,7 +93,7 @@ class ClusterSession:
         self._nodes, self._graphs = self._read(self._graph)
         parts = {task: heald.graphdef.dumps(part) for task, part in self._graphs.parts.items()}
         self.cluster = start(parts, worker_config(self._config))
-        self._lifelines = Lifelines(self.cluster, range(count_of_tasks), self._renew)
+        self.lifelines = Lifelines(self.cluster, range(count_of_tasks), self._renew)
 
     @boundary
     def run(
@@ -242,7 +241,7 @@ class ClusterSession:
         """Tell a worker the extended graph. A dead worker gets it when it has started again."""
         call = self.cluster.call(task, "extend", heald.graphdef.dumps(self._graphs.parts[task]))
         if call.exception() is not None:
-            self._lifelines.mark_lost(task)
+            self.lifelines.mark_lost(task)
         else:
             _call_result(call, task)
 
@@ -291,7 +290,7 @@ class ClusterSession:
                 return self._run_step(step, step_id, oldest, arrays, number, watch,
                                       metadata if options.trace else None)
             finally:
-                self._lifelines.end(step_id)
+                self.lifelines.end(step_id)
                 with self._lock:
                     self.in_flight.discard(step_id)
         finally:
@@ -304,7 +303,7 @@ class ClusterSession:
         """Run a step. `traced`: the RunMetadata that gets its trace."""
         method, traces, begin_ns = "run" if traced is None else "run_traced", dict[int, bytes](), perf_counter_ns()
         calls: dict[Future[Any], int] = {}
-        death = self._lifelines.begin(step_id, step.plan.tasks, watch.check)
+        death = self.lifelines.begin(step_id, step.plan.tasks, watch.check)
         for task, part in step.plan.tasks.items():
             feeds = pack_tensors([arrays[step.feed_tasks[name]] for name in part.feeds])
             call = self.cluster.call(task, method, step_id, oldest, step.texts[task], feeds, watch.remaining())
@@ -348,7 +347,7 @@ class ClusterSession:
         for call, task in calls.items():
             is_lost = call.done() and call.exception() is not None
             if is_lost or (isinstance(error, Unavailable) and error.device == task_name(task)):
-                self._lifelines.mark_lost(task)
+                self.lifelines.mark_lost(task)
 
     def _wait_for_all(self, calls: Iterable[Future[Any]], seconds: float) -> None:
         """Wait until calls are done, for at most `seconds`."""
@@ -357,7 +356,7 @@ class ClusterSession:
             left -= self.cluster.wait(left, end - monotonic())
 
     def _renew_lost(self, tasks: Iterable[int]) -> None:
-        self._lifelines.renew_lost(tasks, _Watch(heald.RunOptions(), self._closed).check)
+        self.lifelines.renew_lost(tasks, _Watch(heald.RunOptions(), self._closed).check)
 
     def _on_all(self, method: str, *args: Any) -> dict[int, Any]:
         """Call a method of all workers, and return their results."""

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from heald.api import TensorMetadata
 from heald.errors import DataLoss
-from heald.runtime.executor.trace import Event, Trace
-from heald.runtime.program.host_program import Call
+from heald.runtime.executor import Event, Trace
+from heald.runtime.program import Call
 from heald.runtime.values import dtypes
 
 from .task_graphs import task_name

@@ -34,7 +34,7 @@ from heald.errors import (
     Unavailable,
     describe_exception,
 )
-from heald.runtime.config.config import Config, load_config
+from heald.runtime.config import Config, load_config
 from heald.runtime.host import LocalRendezvous
 
 from .task_graphs import task_name

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from .op import AttrDef as AttrDef
     from .op import attr_text as attr_text
     from .op_registry import OpRegistry as OpRegistry
+    from .placement import Assignment as Assignment
+    from .placement import Placement as Placement
     from .structural import CONST as CONST
     from .structural import CONTROL_TRIGGER as CONTROL_TRIGGER
     from .structural import NO_KERNEL as NO_KERNEL
@@ -70,5 +72,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".kernel": ("KernelDef", "run_of"),
         ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
         ".op_registry": ("OpRegistry",),
+        ".placement": ("Assignment", "Placement"),
         ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
     })

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .only_call import allocating_run as allocating_run
     from .trace import HOST_CLOCK as HOST_CLOCK
     from .trace import Event as Event
+    from .trace import Trace as Trace
     from .trace import clock_spans as clock_spans
     from .trace import clock_texts as clock_texts
 
@@ -51,5 +52,5 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".executable": ("Executable",),
         ".host_array": ("check_payload", "view"),
         ".only_call": ("allocating_run",),
-        ".trace": ("Event", "HOST_CLOCK", "clock_spans", "clock_texts"),
+        ".trace": ("Event", "HOST_CLOCK", "Trace", "clock_spans", "clock_texts"),
     })

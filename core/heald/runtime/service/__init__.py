@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .arguments import inputs_in_order as inputs_in_order
     from .compiled_model import LoadedCompiledModel as LoadedCompiledModel
     from .feeds import convert_feed as convert_feed
+    from .run_step import check_limits as check_limits
     from .runtime import HostContext as HostContext
     from .runtime import Runtime as Runtime
 
@@ -34,5 +35,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".arguments": ("inputs_in_order", "dict_of_mapping"),
         ".compiled_model": ("LoadedCompiledModel",),
         ".feeds": ("convert_feed",),
+        ".run_step": ("check_limits",),
         ".runtime": ("HostContext", "Runtime"),
     })
