@@ -564,6 +564,19 @@ def test_a_trace_has_the_events_of_all_workers_each_as_a_process():
     assert b"/job:worker/replica:0/task:1/device:CPU:0" in metadata.dumps()
 
 
+def test_the_work_of_a_device_with_a_queue_keeps_its_distance_from_the_origin_of_its_clock():
+    whole = there_and_back().replace(nodes=[each.replace(device="") for each in there_and_back()])
+    with heald.Session(whole, device="SIM:0") as one:
+        metadata = heald.RunMetadata()
+        one.run("w", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
+    originals = metadata.trace.events
+    events = merge_traces({1: pack_trace(metadata.trace)}, 0, 1).events
+    assert {event.clock for event in events} == {"/job:worker/replica:0/task:1/device:SIM:0"}
+    for original, event in zip(originals, events, strict=True):
+        assert event.ns == original.ns
+        assert event.span[0] - event.timed.origin_ns == original.span[0] - original.timed.origin_ns
+
+
 def test_events_of_a_machine_with_another_time_move_between_call_and_result():
     with heald.Session(there_and_back().replace(nodes=[node("y", "Neg", "x")]), {"placement": {"clear": True}}) as one:
         metadata = heald.RunMetadata()

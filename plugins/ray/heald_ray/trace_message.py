@@ -87,7 +87,7 @@ def _unpack_event(task: int, row: list[Any], shift: int) -> Event:
     call = Call(code, tuple(args), tuple(results), {"_fused": tuple(fused)} if fused else {}, node=node, chain=chain)
     metas = tuple(None if meta is None else TensorMetadata(dtypes.named(meta[0]), meta[1] and tuple(meta[1]))
                   for meta in outputs)
-    timed: Any = None if work is None else RemoteWork((work[0][0], work[0][1]), work[1] + shift)
+    timed: Any = None if work is None else RemoteWork((work[0][0] + shift, work[0][1] + shift), work[1] + shift)
     device = "CPU:0" if device == "host" else device
     return Event(call, f"{task_name(task)}/device:{device}", _thread(task, thread), start + shift, end + shift,
                  is_asynchronous, f"{task}/{function}", metas, timed)
