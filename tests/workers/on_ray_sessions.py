@@ -66,9 +66,10 @@ def kill_in_a_step(two: Any, task: int) -> list[Any]:
 def facts() -> dict[str, Any]:
     gathered: dict[str, Any] = {}
     Path("cluster.toml").write_text(CONFIG, "utf-8")
-    with heald.Session(graph(), "cluster.toml") as two:
+    os.environ["HEALD_CONFIG"] = "cluster.toml"  # as `--config`; the workers inherit it, and have another folder
+    with heald.Session(graph()) as two:
         names = ["w", "text", "z"]
-        with heald.Session(Graph([node.replace(device="") for node in graph()])) as one:
+        with heald.Session(Graph([node.replace(device="") for node in graph()]), target="local") as one:
             theirs = [array.tolist() for array in one.run(names, {"x": X})]
         gathered["equal"] = [array.tolist() for array in two.run(names, {"x": X})] == theirs
         two.run([], {"x": X}, targets=["init_v", "init_unsaved"])

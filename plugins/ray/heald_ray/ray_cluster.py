@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from heald.api import Graph
-from heald.errors import FailedPrecondition, InvalidArgument, Unavailable
+from heald.errors import FailedPrecondition, HealdError, InvalidArgument, Unavailable
 from heald.runtime.service import runtime
 
 from .call_message import pack_call, unpack_call
@@ -23,6 +23,7 @@ from .connection import LOCAL, check_address, connect
 from .ray_answer import RayAnswer, first_line, wait_for_answers
 from .session import ClusterSession
 from .task_graphs import task_name
+from .tensor_message import pack_error, unpack_error
 from .worker import Worker
 
 THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: its lifeline, deliveries, aborts, questions
@@ -65,16 +66,22 @@ class RayWorker:
         self._peers: dict[int, Any] = {}
         context: Any = ray.get_runtime_context()
         start = 2 if context.was_current_actor_reconstructed else 1
-        self._worker = Worker(task, graph, config, self._post, start)
+        self._fault: bytes | None = None
+        try:
+            self._worker = Worker(task, graph, config, self._post, start)
+        except HealdError as error:
+            self._fault = pack_error(error.at(device=task_name(task)))
 
     def call(self, *message: Any) -> Any:
         """Call a method of the worker: one method of the actor serves all."""
         method, *args = unpack_call(message)
-        result = pack_call(getattr(self._worker, method)(*args), pieces=False)
+        outcome = getattr(self._worker, method)(*args) if self._fault is None else [False, self._fault]
+        result = pack_call(outcome, pieces=False)
         return result if len(result) > 1 else result[0]
 
-    def ping(self) -> int:
-        return os.getpid()
+    def ping(self) -> list[Any]:
+        """Return [True, process id] or [False, the error of the start]."""
+        return [True, os.getpid()] if self._fault is None else [False, self._fault]
 
     def _post(self, task: int, method: str, args: tuple[Any, ...]) -> Future[Any]:
         if task not in self._peers:
@@ -87,7 +94,7 @@ def _actor_name(cluster: str, task: int) -> str:
 
 
 class RayCluster(Cluster):
-    """Starts an actor for each task. Raises Unavailable for workers that do not start."""
+    """Starts an actor for each task. Raises the error of a worker's start, or Unavailable."""
 
     def __init__(self, parts: Mapping[int, bytes], config: bytes, most_steps: int) -> None:
         import ray
@@ -99,10 +106,15 @@ class RayCluster(Cluster):
                                 max_concurrency=most_steps + THREADS_BESIDE_STEPS).remote(name, task, part, config)
             for task, part in parts.items()}
         try:
-            self.pids = ray.get([worker.ping.remote() for worker in self._actors.values()], timeout=START_SECONDS)
+            outcomes = ray.get([worker.ping.remote() for worker in self._actors.values()], timeout=START_SECONDS)
         except Exception as error:  # noqa: BLE001 - Ray raises many types
             self.close()
             raise Unavailable(f"the workers did not start: {first_line(error)}") from None
+        for succeeded, result in outcomes:
+            if not succeeded:
+                self.close()
+                raise unpack_error(result)
+        self.pids = [pid for _, pid in outcomes]
 
     def call(self, task: int, method: str, *args: Any) -> Future[Any]:
         """Call a method of a worker. The future has its result, or Unavailable where the worker died."""

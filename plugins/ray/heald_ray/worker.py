@@ -16,6 +16,7 @@ function that sends a message to another worker.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -34,7 +35,7 @@ from heald.errors import (
     Unavailable,
     describe_exception,
 )
-from heald.runtime.config import Config, load_config
+from heald.runtime.config import FILE_VARIABLE, Config, load_config
 from heald.runtime.host import LocalRendezvous
 
 from .task_graphs import task_name
@@ -252,8 +253,11 @@ def _wait_for_answers(answers: Sequence[Future[Any]], token: heald.CancelToken) 
 
 
 def config_without_remap(settings: Mapping[str, Any], **placement: Any) -> Config:
-    """Return the config of a process whose graph has been cut: its requests are remapped, or cleared, already."""
-    config = load_config(settings)
+    """Return the config of a process whose graph has been cut: its requests are remapped, or cleared, already.
+
+    The settings have those of the caller's named file, which this process may lack.
+    """
+    config = load_config(settings, environ={name: text for name, text in os.environ.items() if name != FILE_VARIABLE})
     config.placement = replace(config.placement, remap={}, clear=False, **placement)
     return config
 

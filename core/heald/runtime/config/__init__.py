@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from .config import load_config as load_config
     from .schema import FoundFile as FoundFile
     from .schema import Setting as Setting
+    from .sources import FILE_VARIABLE as FILE_VARIABLE
     from .sources import gather_layers as gather_layers
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".config": ("Config", "EagerConfig", "load_config"),
         ".schema": ("FoundFile", "Setting"),
-        ".sources": ("gather_layers",),
+        ".sources": ("FILE_VARIABLE", "gather_layers"),
     })
