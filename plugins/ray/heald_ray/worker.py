@@ -35,7 +35,7 @@ from heald.errors import (
     Unavailable,
     describe_exception,
 )
-from heald.runtime.config import FILE_VARIABLE, Config, load_config
+from heald.runtime.config import Config, load_config
 from heald.runtime.host import LocalRendezvous
 
 from .task_graphs import task_name
@@ -257,7 +257,7 @@ def config_without_remap(settings: Mapping[str, Any], **placement: Any) -> Confi
 
     The settings have those of the caller's named file, which this process may lack.
     """
-    config = load_config(settings, environ={name: text for name, text in os.environ.items() if name != FILE_VARIABLE})
+    config = load_config(settings, environ={name: text for name, text in os.environ.items() if name != "HEALD_CONFIG"})
     config.placement = replace(config.placement, remap={}, clear=False, **placement)
     return config
 
