@@ -10,6 +10,8 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.api import Graph, Node
 from heald.errors import HealdWarning, InvalidArgument, NotFound, Unimplemented
+from heald.graphs.session import compile_model
+from heald.runtime.contract import in_this_process
 from heald.runtime.service import runtime
 from heald.runtime.values import dtypes
 from heald_ray.session import ClusterSession
@@ -156,6 +158,15 @@ def test_heald_run_runs_at_the_target_of_a_named_file(words, command):
     done = command("run", *words, "--input", "x=[1,2,3]")
     assert (done.status, done.err) == (0, "")
     assert json.loads(done.out)["outputs"]["z"]["values"] == [1, 2, 3]
+
+
+def test_a_model_is_compiled_and_reported_in_this_process(words, config, command, tmp_path):
+    settings = config | {"placement": {"clear": True}}
+    assert compile_model(tmp_path / "model.pb", config=settings).entries
+    with in_this_process():
+        assert type(heald.load(tmp_path / "model.pb", config=settings).session) is heald.Session
+    done = command("report", *words[:3], "-o", str(tmp_path / "report.html"))
+    assert done.status == 0, done.err
 
 
 def test_heald_trace_has_the_events_of_all_workers(words, command, tmp_path):

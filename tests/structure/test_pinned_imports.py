@@ -67,8 +67,8 @@ PINNED = {
         "heald.graphs.compiler": {
             "HANDLE_TYPES", "HostTensors", "Partitioner", "Resolved", "called_functions", "colocation_groups",
             "flatten_fetches", "name_tuple", "outermost_loops", "resolve", "target_node", "tensor_of_name"},
-        "heald.runtime.config": {"Config", "FILE_VARIABLE", "FoundFile", "Setting", "gather_layers", "load_config"},
-        "heald.runtime.contract": {"Assignment", "CONST", "DeviceName", "Placement"},
+        "heald.runtime.config": {"Config", "FoundFile", "Setting", "gather_layers", "load_config"},
+        "heald.runtime.contract": {"Assignment", "CONST", "DeviceName", "Placement", "in_this_process"},
         "heald.runtime.executor": {"Event", "Trace"},
         "heald.runtime.host": {"LocalRendezvous"},
         "heald.runtime.program": {"Call"},
@@ -79,6 +79,7 @@ PINNED = {
     "plugins/report/heald_report": {
         "heald.graphs.graph": {"compare"},
         "heald.graphs.session": {"run_pre_placement_passes"},
+        "heald.runtime.contract": {"in_this_process"},
         "heald.runtime.executor": {"Event", "HOST_CLOCK", "clock_spans"},
         "heald.runtime.program": {"COPY", "Call", "ProgramFunction", "in_execution_order", "stream_numbers"},
         "heald.runtime.service": {"convert_feed", "runtime"},
@@ -94,6 +95,7 @@ PINNED = {
     },
     "plugins/serve/heald_serve": {
         "heald.graphs.protobuf": {"definitions", "make_pool"},
+        "heald.runtime.contract": {"in_this_process"},
         "heald.runtime.service": {"runtime"},
     },
     "plugins/tools/heald_tools": {

@@ -15,6 +15,7 @@ from typing import Any
 
 import heald
 from heald.errors import InvalidArgument, Unavailable
+from heald.runtime.contract import in_this_process
 
 from .connection import check_connected
 from .model_files import ModelFiles, ReadContents, model_path, read_files
@@ -81,8 +82,9 @@ class LoadedModel:
         else:
             path = model_path(ModelFiles(*model), contents if callable(contents) else lambda: get_contents(*contents))
         device = options.pop("device", None) or _device_of_actor()
-        self.model: Any = heald.load(path, device=device, config=None if config is None else unpack_config(config),
-                                     **options)
+        with in_this_process():  # an actor runs its model itself, whatever target the caller's config has
+            self.model: Any = heald.load(path, device=device, config=None if config is None else unpack_config(config),
+                                         **options)
 
     def run(self, *arrays: Any) -> list[Any]:
         """Return the outputs in order."""

@@ -133,9 +133,10 @@ def _picture_of_program(args: Namespace, program: HostProgram) -> bytes:
 def load_graph_model(args: Namespace) -> Model:
     """Return the model. Raises Unimplemented for a compiled model, which has no graph."""
     import heald
+    from heald.runtime.contract import in_this_process
     from heald_tools.step import with_graph
 
-    with ticking(f"loading {args.model}"):
+    with ticking(f"loading {args.model}"), in_this_process():
         model: Any = heald.load(args.model, device=args.device, signature=args.signature, tags=args.tags,
                                 format=args.format, mmap=args.mmap)
     return with_graph(args, model)

@@ -67,12 +67,14 @@ def _shapes(args: Namespace) -> dict[str, list[Shape]]:
 
     import heald
 
+    from ...runtime.contract.session import in_this_process
     from .inputs import need_inputs, shapes_by_name
 
     inputs: Any = {}
     if need_inputs(args.input):
-        inputs = heald.load(args.model, outputs=args.fetch, device=args.device, signature=args.signature,
-                            tags=args.tags, format=args.format, mmap=args.mmap).inputs
+        with in_this_process():
+            inputs = heald.load(args.model, outputs=args.fetch, device=args.device, signature=args.signature,
+                                tags=args.tags, format=args.format, mmap=args.mmap).inputs
     shapes: dict[str, list[Shape]] = {}
     for name, given_shapes in shapes_by_name(args.input, inputs).items():
         shapes.setdefault(name.removesuffix(":0"), []).extend(shape.dims for shape in given_shapes)

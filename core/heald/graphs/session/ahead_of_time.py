@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import InvalidArgument, Location, PermissionDenied, Unimplemented, boundary
 from ...runtime.contract.loader import Initializer
+from ...runtime.contract.session import in_this_process
 from ...runtime.linker.preparation import Preparation
 from ...runtime.linker.specialise import Specialiser
 from ...runtime.program.compiled_model import CompiledModel, Entry, Port, Requirement
@@ -47,8 +48,9 @@ def compile_model(
     """
     host_runtime = runtime(config)
     input_shapes = _NO_SHAPES if inputs is None else inputs
-    model = load(path, outputs=outputs, device=device, signature=signature, tags=tags, config=host_runtime,
-                 format=format, mmap=mmap)
+    with in_this_process():
+        model = load(path, outputs=outputs, device=device, signature=signature, tags=tags, config=host_runtime,
+                     format=format, mmap=mmap)
     if not isinstance(model, Model):
         raise InvalidArgument("the model is compiled already", location=Location(os.fspath(path)),
                               hint="compile its source file")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import Any
 
 from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, describe_exception
 from ...runtime.config.config import Config
-from ...runtime.contract.session import LOCAL_TARGETS, SessionFactory, SessionInterface
+from ...runtime.contract.session import (
+    LOCAL_TARGETS,
+    SessionFactory,
+    SessionInterface,
+    in_this_process,
+    stays_here,
+)
 from ...runtime.host.registries import Registries
 from ...runtime.service.runtime import runtime
 from ..graph.graph import Graph
-
-_is_in_factory: ContextVar[bool] = ContextVar("is_in_factory", default=False)
 
 
 def is_local(target: object) -> bool:
@@ -24,8 +27,8 @@ def is_local(target: object) -> bool:
 
 
 def target_of_config(config: Config) -> str:
-    """Return the target of sessions that name none. Within a factory it is "", since the factory serves that target."""
-    return "" if _is_in_factory.get() else config.cluster.target
+    """Return the target of sessions that name none: "" within `in_this_process`."""
+    return "" if stays_here() else config.cluster.target
 
 
 def session_at(
@@ -43,17 +46,14 @@ def session_at(
         raise InvalidArgument(f"a session of target '{target}' takes no {' and '.join(refused)}",
                               hint="the plugin of the target makes these itself")
     factory = _factory(target, runtime(config).plugins.registries)
-    outside = _is_in_factory.set(True)
     try:
-        return factory.make(graph, config, target, device)
+        with in_this_process():
+            return factory.make(graph, config, target, device)
     except HealdError:
         raise
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         raise PluginError(f"session factory '{factory.name}' of plugin {factory.plugin} raised "
                           f"{' '.join(describe_exception(error).split())}") from error
-    finally:
-        _is_in_factory.reset(outside)
-
 
 def check_arguments(graph: object, device: object) -> None:
     """Raises InvalidArgument for a graph or a device of another type."""

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .op_registry import OpRegistry as OpRegistry
     from .placement import Assignment as Assignment
     from .placement import Placement as Placement
+    from .session import in_this_process as in_this_process
     from .structural import CONST as CONST
     from .structural import CONTROL_TRIGGER as CONTROL_TRIGGER
     from .structural import NO_KERNEL as NO_KERNEL
@@ -73,5 +74,6 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
         ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
         ".op_registry": ("OpRegistry",),
         ".placement": ("Assignment", "Placement"),
+        ".session": ("in_this_process",),
         ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
     })

@@ -7,7 +7,9 @@ The prefix is the part of the target before its first colon: "ray" of "ray:head:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from ...errors import PluginError
@@ -16,6 +18,25 @@ from .claims import ClaimRegistry
 from .device import load_callable
 
 LOCAL_TARGETS = ("", "local")  # targets of core's own session
+_stays_here: ContextVar[bool] = ContextVar("stays_here", default=False)
+
+
+@contextmanager
+def in_this_process() -> Iterator[None]:
+    """Sessions and models that name no target are of this process, whatever target config has.
+
+    Commands that look into a model need its session here, and the factory of a target serves that target itself.
+    """
+    outside = _stays_here.set(True)
+    try:
+        yield
+    finally:
+        _stays_here.reset(outside)
+
+
+def stays_here() -> bool:
+    """True within `in_this_process`."""
+    return _stays_here.get()
 
 
 class SessionInterface(Protocol):

@@ -35,12 +35,14 @@ def load_version(
 ) -> dict[str, ServedSignature]:
     """The signatures of the model at `path`, ready to serve. Raises the errors of loading and of warm-up."""
     import heald
+    from heald.runtime.contract import in_this_process
 
     owner = settings.runtime or served_runtime()
     model_path = model_in(path)
     owner.host.memory.ask(_bytes_of(model_path), f"loading {path}")
     tags = set(settings.tags) if _is_saved_model(model_path) else None
-    model = heald.load(model_path, config=owner, device=settings.device, tags=tags)
+    with in_this_process():  # the server runs steps without a thread that waits, which targets lack
+        model = heald.load(model_path, config=owner, device=settings.device, tags=tags)
     signatures = signatures_of(model, partial(_is_stateful, owner.host.registries.ops))
     if settings.warmup_runs:
         _warm_up(path, signatures, settings.warmup_runs, metrics or Metrics())
