@@ -132,7 +132,7 @@ def device(method: str = "", scan: str = "return [Broken()]") -> str:
 
 def waiting(method: str, action: str) -> str:
     """A device whose `synchronize` does this behind work that the method `method` of its native handle enqueued."""
-    return device(f"def synchronize(self, event):\n    queue = self.native._streams[event.stream]\n"
+    return device(f"def synchronize(self, event):\n    queue = self.native.streams[event.stream]\n"
                   f"    if len(queue) > 1 and {method!r} in queue[-2].__qualname__:\n        {action}\n"
                   "    super().synchronize(event)")
 

@@ -117,7 +117,7 @@ class Lying(Example):
     type = "LYING"
 
     def synchronize(self, event):
-        queue = self.native._streams[event.stream]
+        queue = self.native.streams[event.stream]
         if len(queue) < 2 or "WORK" not in queue[-2].__qualname__:
             super().synchronize(event)
 """
@@ -194,7 +194,7 @@ class Hangs(Waits):
             Event().wait()
 
     def synchronize(self, event):
-        queue = self.native._streams[event.stream]
+        queue = self.native.streams[event.stream]
         if len(queue) > 1 and "WORK" in queue[-2].__qualname__:
             Event().wait()
         super().synchronize(event)

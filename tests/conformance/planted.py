@@ -46,7 +46,7 @@ class ReturnsTooEarly(Example):
 class UnorderedNative(Native):
     def write(self, stream, host, buffer):
         super().write(stream, host, buffer)
-        queue = self._streams[stream]
+        queue = self.streams[stream]
         if len(queue) > 3:
             queue.rotate(1)
 
