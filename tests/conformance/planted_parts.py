@@ -17,7 +17,14 @@ ALIGNMENT = 64
 class Part(Buffer):
     def __init__(self, whole, start, nbytes):
         self.nbytes = nbytes
-        self._bytes = memoryview(whole._bytes)[start : start + nbytes]
+        self.shown = bytes_of(whole, start + nbytes)[start:]
+
+    def elements(self, dtype, count):
+        return self.shown[: count * dtype.itemsize].view(dtype)
+
+
+def bytes_of(buffer, count):
+    return buffer.elements(np.dtype(np.uint8), count)
 
 
 class Parting(Example):
@@ -58,7 +65,7 @@ class CopiesAtOnce(Parting):
     def part(self, buffer, start, nbytes):
         self.synchronize(self.record(0))
         part = Buffer(nbytes)
-        part._bytes[:] = buffer._bytes[start : start + nbytes]
+        bytes_of(part, nbytes)[:] = bytes_of(buffer, start + nbytes)[start:]
         return part
 
 
@@ -74,7 +81,7 @@ class GivesMemoryAway(Parting):
 
     def free(self, buffer):
         if id(buffer) in self.__dict__.get("wholes", {}):
-            queue, elements = self.native.streams[0], buffer.elements(np.dtype(np.uint8), buffer.nbytes)
+            queue, elements = self.native.streams[0], bytes_of(buffer, buffer.nbytes)
             queue.insert(max(len(queue) - 1, 0), partial(elements.fill, 0xEE))
         super().free(buffer)
 
