@@ -69,6 +69,7 @@ def pytest_collection() -> Iterator[object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(700, 10, 100)  # the rest is small, so that Python would look at all of it ten times as often
         gc.enable()
 
 

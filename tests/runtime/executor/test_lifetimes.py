@@ -27,6 +27,7 @@ from heald.runtime.service.runtime import runtime
 from heald.runtime.values.async_value import AsyncValue
 from plugins_for_tests import plugin
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])
 PROGRAM = graph(

@@ -29,6 +29,7 @@ from heald.runtime.values.async_value import AsyncValue
 from heald_cpu.resources.queue import Request
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
 X = np.float32([1, 2, 3])
 SEEDS = range(12)
 
