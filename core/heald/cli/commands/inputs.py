@@ -84,12 +84,12 @@ def parse_input(argument: str) -> InputText:
     return InputText(match["name"], match["text"]) if match is not None else InputText(None, argument)
 
 
-def inputs_by_name(inputs_given: Iterable[InputText], inputs: Collection[str]) -> dict[str, str | GivenShape]:
+def inputs_by_name(input_texts: Iterable[InputText], inputs: Collection[str]) -> dict[str, str | GivenShape]:
     """Return texts and shapes by tensor name; `inputs` are the model's. Raises InvalidArgument for an input that is
     given twice, and for one without a name where the model has several."""
     by_name: dict[str, str | GivenShape] = {}
-    for given in inputs_given:
-        name, content = _resolve(given, inputs)
+    for input_text in input_texts:
+        name, content = _resolve(input_text, inputs)
         if name in by_name:
             raise InvalidArgument(f"input '{name}' is given twice")
         by_name[name] = content
@@ -97,7 +97,7 @@ def inputs_by_name(inputs_given: Iterable[InputText], inputs: Collection[str]) -
 
 
 def shapes_by_name(
-    inputs_given: Iterable[InputText], inputs: Mapping[str, TensorMetadata | None]
+    input_texts: Iterable[InputText], inputs: Mapping[str, TensorMetadata | None]
 ) -> dict[str, list[GivenShape]]:
     """Return the shapes by tensor name, several for an input that is given several times.
 
@@ -105,12 +105,12 @@ def shapes_by_name(
     input cannot have, and the errors of files.
     """
     shapes: dict[str, list[GivenShape]] = {}
-    for given in inputs_given:
-        shaped = _SHAPED.fullmatch(given.text) if given.name is None else None
+    for input_text in input_texts:
+        shaped = _SHAPED.fullmatch(input_text.text) if input_text.name is None else None
         if shaped is not None and shaped["name"] is not None:  # nothing but a name stands there in such a command
             name, shape = shaped["name"], GivenShape(_dims(shaped["shape"]), shaped["type"])
         else:
-            name, content = _resolve(given, inputs)
+            name, content = _resolve(input_text, inputs)
             shape = content if isinstance(content, GivenShape) else _shape_of_text(content, name)
         meta = inputs.get(name)
         if meta is not None and shape.dtype is not None:
@@ -119,28 +119,28 @@ def shapes_by_name(
     return shapes
 
 
-def need_inputs(inputs_given: Iterable[InputText]) -> bool:
+def need_inputs(input_texts: Iterable[InputText]) -> bool:
     """True where the model's inputs decide the meaning of shapes: one lacks its name, or has a type."""
-    shaped = [_SHAPED.fullmatch(given.text) for given in inputs_given if given.name is None]
+    shaped = [_SHAPED.fullmatch(input_text.text) for input_text in input_texts if input_text.name is None]
     return any(match is None or match["name"] is None or match["type"] is not None for match in shaped)
 
 
-def _resolve(given: InputText, inputs: Collection[str]) -> tuple[str, str | GivenShape]:
+def _resolve(input_text: InputText, inputs: Collection[str]) -> tuple[str, str | GivenShape]:
     """Return the name and the content of one --input."""
-    if given.name is not None:
-        return given.name, given.text
-    match = _SHAPED.fullmatch(given.text)
+    if input_text.name is not None:
+        return input_text.name, input_text.text
+    match = _SHAPED.fullmatch(input_text.text)
     name = match["name"] if match is not None else None
     if match is not None and name is not None and name in {*inputs, *(f"{name}:0" for name in inputs)}:
         return name, GivenShape(_dims(match["shape"]), match["type"])
     if len(inputs) != 1:
         has = f"{len(inputs)} inputs: {', '.join(inputs)}" if inputs else "no inputs"
-        raise InvalidArgument(f"--input '{given.text}' names no input, and the model has {has}",
+        raise InvalidArgument(f"--input '{input_text.text}' names no input, and the model has {has}",
                               hint="--input NAME=...")
     (only,) = inputs
     if match is not None and name is None:
         return only, GivenShape(_dims(match["shape"]), match["type"])
-    return only, given.text
+    return only, input_text.text
 
 
 def _dims(text: str) -> tuple[int, ...]:
@@ -149,13 +149,14 @@ def _dims(text: str) -> tuple[int, ...]:
 
 def _shape_argument(argument: str) -> InputText:
     """Return the text of an input whose shape it states. Raises ArgumentTypeError for another text."""
-    given = parse_input(argument)
+    input_text = parse_input(argument)
     if not argument or not (
-            _BARE_SHAPE.fullmatch(given.text.strip()) or _NUMPY_FILE.fullmatch(given.text)
-            or _shape_of_literal(given.text) is not None or (given.name is None and _SHAPED.fullmatch(given.text))):
+            _BARE_SHAPE.fullmatch(input_text.text.strip()) or _NUMPY_FILE.fullmatch(input_text.text)
+            or _shape_of_literal(input_text.text) is not None
+            or (input_text.name is None and _SHAPED.fullmatch(input_text.text))):
         raise ArgumentTypeError(f"'{argument}' is no NAME=SHAPE, such as image=1,224,224,3, no NAME:SHAPE[:TYPE] and "
                                 "no NAME=FILE.npy")
-    return given
+    return input_text
 
 
 def _shape_of_text(text: str, name: str) -> GivenShape:
@@ -202,10 +203,10 @@ def _shape_in_file(path: Path, key: str | None, name: str) -> tuple[int, ...]:
                 return _shape_in_header(file)
             with zipfile.ZipFile(file) as archive:
                 keys = [member.removesuffix(".npy") for member in archive.namelist()]
-                wanted = [key] if key is not None else [name, name.partition(":")[0], *keys[: len(keys) == 1]]
-                array = next((key for key in wanted if key in keys), None)
+                candidate_keys = [key] if key is not None else [name, name.partition(":")[0], *keys[: len(keys) == 1]]
+                array = next((key for key in candidate_keys if key in keys), None)
                 if array is None:
-                    raise NotFound(f"'{path}' has no array '{wanted[0]}'",
+                    raise NotFound(f"'{path}' has no array '{candidate_keys[0]}'",
                                    hint=f"it has {', '.join(keys[:8]) or 'none'}: {name}=FILE.npz:KEY")
                 with archive.open(f"{array}.npy") as member:
                     return _shape_in_header(member)

@@ -115,8 +115,8 @@ def _graph_row(opened: OpenedFile) -> dict[str, Any]:
 
     host = runtime().host
     description, signature = opened.description, opened.chosen_signature()
-    whole = read_verified_graph(opened)
-    view = Opened(whole, description.form, signature, description.signatures, ())
+    graph = read_verified_graph(opened)
+    view = Opened(graph, description.form, signature, description.signatures, ())
     needed = view.needed
     runnable, nodes = rewritten_graph(needed)
     outputs = view.outputs or sinks(runnable, nodes)
@@ -124,13 +124,13 @@ def _graph_row(opened: OpenedFile) -> dict[str, Any]:
     sides = (inferred_rows(needed, runnable, nodes, host) if signature is None else declared_rows(needed, signature))
     missing = unrunnable_nodes(reached, host)
     return {
-        "kind": description.form, "producer": whole.versions.producer,
+        "kind": description.form, "producer": graph.versions.producer,
         "inputs": sides["inputs"], "outputs": sides["outputs"],
-        "nodes": len(whole) + sum(len(function.nodes) for function in whole.functions.values()),
+        "nodes": len(graph) + sum(len(function.nodes) for function in graph.functions.values()),
         "ops": len({node.op for node, _ in reached}),
         "missing": [{"op": row.op, "count": len(row.nodes), "reason": row.reason} for row in missing],
         "extras": _unique(extra for row in missing for extra in _extras_of_op(row.op, host)),
-        "devices": _devices(whole), "file_ops": _file_ops(reached, host), "runs": bool(outputs) and not missing,
+        "devices": _devices(graph), "file_ops": _file_ops(reached, host), "runs": bool(outputs) and not missing,
         "error": None if outputs else "the graph has no node whose result nobody takes",
     }
 

@@ -25,7 +25,8 @@ def passes(graphs: Iterable[tuple[str, Graph]]) -> list[dict[str, Any]]:
     started = perf_counter()
     for name, graph in graphs:
         if before is not None:
-            rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3, "changed": _changed(before, graph),
+            rows.append({"pass": name, "ms": (perf_counter() - started) * 1e3,
+                         "changed": _count_changed_graphs(before, graph),
                          "graphs": 1 + len({*before.functions, *graph.functions}), "nodes": len(graph),
                          **_difference(before, graph)})
         before, started = graph, perf_counter()
@@ -65,7 +66,7 @@ def show_passes(rows: Sequence[dict[str, Any]]) -> None:
           for row in rows], ("pass", "ms", "changed", "nodes", "less", "more"), wrap=("less", "more"))
 
 
-def _changed(before: Graph, after: Graph) -> int:
+def _count_changed_graphs(before: Graph, after: Graph) -> int:
     """The number of graphs, the bodies of functions included, that differ."""
     from ...graphs.graph.comparison import compare
 
@@ -73,8 +74,8 @@ def _changed(before: Graph, after: Graph) -> int:
         return 0
     difference = compare(before, after)
     of_functions = (difference.functions_added, difference.functions_removed, difference.functions_changed)
-    rest = difference._replace(functions_added=(), functions_removed=(), functions_changed={})
-    return int(bool(rest)) + sum(map(len, of_functions))
+    of_main_graph = difference._replace(functions_added=(), functions_removed=(), functions_changed={})
+    return int(bool(of_main_graph)) + sum(map(len, of_functions))
 
 
 def _difference(before: Graph, after: Graph) -> dict[str, dict[str, int]]:

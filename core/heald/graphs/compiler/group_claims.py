@@ -116,7 +116,7 @@ def _checked_claims(
     compiler: CompilerEntry, claims: Sequence[object], nodes: Collection[str], refused: Mapping[str, str]
 ) -> list[frozenset[str]]:
     """Return the claims as sets. Raises PluginError for claims that are no disjoint groups of these nodes."""
-    seen: set[str] = set()
+    claimed_names: set[str] = set()
     groups: list[frozenset[str]] = []
     for claim in claims:
         if isinstance(claim, str) or not isinstance(claim, Collection) or not claim:
@@ -127,9 +127,9 @@ def _checked_claims(
                 why = refused.get(node) if isinstance(node, str) else None
                 raise _fault(compiler, f"claimed {node!r:.60}, which it may not have: "
                                        f"{why or 'the part has no such node'}", "claim names of part.nodes alone")
-            if node in seen:
+            if node in claimed_names:
                 raise _fault(compiler, f"claimed the node '{node}' twice", "groups have no common nodes")
-            seen.add(node)
+            claimed_names.add(node)
         groups.append(frozenset(claim))
     return groups
 

@@ -43,8 +43,8 @@ def lift_graph(
         raise AlreadyExists(f"the graph has a function '{LIFTED_GRAPH}'", hint="function_to_graph makes a graph of it")
     resolved = _resolver(graph, ops)
     fed, fetched, last = (_nodes(graph, names) for names in (feeds, fetches, control_returns))
-    taken: set[str] = set(graph.nodes)
-    inputs = {tensor: ArgDef(_argument_name(tensor, taken), dtype) for node in fed
+    used_names: set[str] = set(graph.nodes)
+    inputs = {tensor: ArgDef(_argument_name(tensor, used_names), dtype) for node in fed
               for tensor, dtype in _outputs(node, graph, resolved)}
     result_names: set[str] = set()
     outputs = {tensor: ArgDef(_argument_name(tensor, result_names), dtype) for node in fetched
@@ -108,8 +108,8 @@ def _nodes(graph: Graph, names: Iterable[str]) -> list[Node]:
     return [graph[name] for name in dict.fromkeys(names)]
 
 
-def _argument_name(tensor: Input, taken: set[str]) -> str:
-    return new_name(f"{tensor.node}_{tensor.index}", taken)
+def _argument_name(tensor: Input, used_names: set[str]) -> str:
+    return new_name(f"{tensor.node}_{tensor.index}", used_names)
 
 
 def _resolver(graph: Graph, ops: OpRegistry) -> Callable[[Node], Resolved | None]:

@@ -46,13 +46,13 @@ def connect(graph: Graph, connections: Connections) -> Graph:
     """
     sources = {replaced[0]: source[0] for replaced, source in connections.items()
                if graph[replaced[0]].op in PLACEHOLDERS}
-    changed = [node for node in (_connected(node, connections, sources) for node in graph) if node is not None]
+    changed = [node for node in (_replace_edges(node, connections, sources) for node in graph) if node is not None]
     connected = graph.replace(nodes=changed)
     verify(connected)
     return connected
 
 
-def _connected(node: Node, connections: Connections, sources: Mapping[str, str]) -> Node | None:
+def _replace_edges(node: Node, connections: Connections, sources: Mapping[str, str]) -> Node | None:
     """Return the node with its inputs and controls after the connections; None when they stay."""
     inputs = [Input(*_as_input(connections[source.node, source.index]))
               if (source.node, source.index) in connections else source for source in node.inputs]

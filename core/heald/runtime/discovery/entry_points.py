@@ -89,9 +89,9 @@ _distributions: dict[str, tuple[list[_FileState], Distribution | None]] = {}  # 
 
 def _reread_if_changed(folder: str) -> Distribution | None:
     """The distribution of a folder of metadata, as it was read before unless a file of it has changed."""
-    known = _distributions.get(folder)
-    if known is not None:
-        states, distribution = known
+    cache_entry = _distributions.get(folder)
+    if cache_entry is not None:
+        states, distribution = cache_entry
         if states == _file_states(folder, is_plugin=distribution is not None):
             return distribution
     states = _file_states(folder, is_plugin=True)  # before the files are read: a later change shows

@@ -206,7 +206,7 @@ def _locate_for(entry: LoaderEntry, path: Path) -> tuple[LoaderEntry, LocatedMod
     """Return the place of the model that the user names with its format."""
     path = _existing(path)
     head = _head(path)
-    return entry, LocatedModel(path) if _recognises(entry, path, head) else _located(path, head)
+    return entry, LocatedModel(path) if _recognises(entry, path, head) else _locate(path, head)
 
 
 def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, LocatedModel]:
@@ -219,7 +219,7 @@ def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, Located
     entry = _only_entry(path, head, registries)
     if entry is not None:
         return entry, LocatedModel(path)
-    located = _located(path, head)
+    located = _locate(path, head)
     entry = None if located.path == path else _only_entry(located.path, _head(located.path), registries)
     if entry is None:
         raise _unrecognised_error(located.path, _head(located.path), registries)
@@ -245,7 +245,7 @@ def _recognises(entry: LoaderEntry, path: Path, head: bytes) -> bool:
     return bool(answer)
 
 
-def _located(path: Path, head: bytes) -> LocatedModel:
+def _locate(path: Path, head: bytes) -> LocatedModel:
     with reading(path):
         return locate_model(path, head)
 

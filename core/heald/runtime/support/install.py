@@ -140,10 +140,10 @@ def is_in_repository() -> bool:
 def _wheel_command(requirements: Iterable[str], *, upgrade: bool) -> str:
     """The pip command with the wheels of distributions of heald's, and of those that they need and that are missing."""
     version_of_core = sys.modules["heald"].__version__  # `runtime.version` is a room beside this one
-    asked = {text.partition("[")[0] for text in requirements}
+    requested_names = {text.partition("[")[0] for text in requirements}
     wheels = []
     for name, suffix in _with_needs([text for text in requirements if _is_ours(text)]).items():
-        if name in asked or not is_importable(_package_of(name)):
+        if name in requested_names or not is_importable(_package_of(name)):
             version = "*" if upgrade else f"{version_of_core}-py3-none-any"
             wheels.append(f"./{name.replace('-', '_')}-{version}.whl{suffix}")
     others = [text for text in requirements if not _is_ours(text)]
