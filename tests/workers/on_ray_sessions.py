@@ -14,7 +14,7 @@ from typing import Any
 
 import heald
 import numpy as np
-from heald.api import Graph, Node
+from heald.api import Graph, Node, constant
 from heald.errors import HealdError
 from heald_saved_model import write_checkpoint
 
@@ -39,7 +39,8 @@ def graph() -> Graph:
         Node("x", "Placeholder", attrs={"dtype": "float32", "shape": (3,)}),
         Node("y", "Neg", ["x"], device=T0, attrs=typed),
         Node("text", "AsString", ["y"], device=T1, attrs=typed), Node("z", "Exp", ["y"], device=T1, attrs=typed),
-        Node("w", "Add", ["z", "y"], device=T0, attrs=typed), *variables])
+        Node("w", "Add", ["z", "y"], device=T0, attrs=typed), *variables,
+        constant("large", np.arange(50_000, dtype=np.float32)).replace(device=T1)])  # beyond Ray's inline arguments
 
 
 def error_of(call: Any) -> list[Any]:
@@ -77,6 +78,7 @@ def facts() -> dict[str, Any]:
         gathered["state"] = np.allclose(value, np.exp(np.negative(X)))
         write_checkpoint("saved", {"v": value})
         two.extend(Graph([Node("later", "Neg", ["z"], device=T1, attrs={"T": "float32"})]))
+        time.sleep(1.5)  # Ray frees the arguments of a start each second
         gathered["killed"] = kill_in_a_step(two, 1)
         gathered["again"] = error_of(lambda: two.run("w", {"x": X}))
         gathered["extended"] = np.allclose(two.run("later", {"z": X}), np.negative(X))

@@ -28,6 +28,9 @@ from .worker import Worker
 
 THREADS_BESIDE_STEPS = 8  # calls of a worker beside its steps: its lifeline, deliveries, aborts, questions
 START_SECONDS = 60
+# Ray drops longer arguments of a constructor after its first run, and the worker could not start again. So the cluster
+# keeps a larger graph in Ray's store, and its constructor takes a list of a reference, which Ray leaves as it is.
+LARGEST_ARGUMENT_BYTES = 64 << 10
 # Milliseconds that Ray waits for the reason of a death before it tells the death: 1000 by default.
 WAIT_FOR_REASONS = "RAY_timeout_ms_task_wait_for_death_info", "100"
 
@@ -59,7 +62,7 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
 class RayWorker:
     """The actor: a Worker that reaches the others by their names."""
 
-    def __init__(self, cluster: str, task: int, graph: bytes, config: bytes) -> None:
+    def __init__(self, cluster: str, task: int, graph: bytes | list[Any], config: bytes) -> None:
         import ray
 
         self._ray, self._cluster = ray, cluster
@@ -68,7 +71,8 @@ class RayWorker:
         start = 2 if context.was_current_actor_reconstructed else 1
         self._fault: bytes | None = None
         try:
-            self._worker = Worker(task, graph, config, self._post, start)
+            text = graph if isinstance(graph, bytes) else ray.get(graph[0])
+            self._worker = Worker(task, text, config, self._post, start)
         except HealdError as error:
             self._fault = pack_error(error.at(device=task_name(task)))
 
@@ -101,10 +105,12 @@ class RayCluster(Cluster):
 
         self._ray, name = ray, uuid4().hex
         actor: Any = ray.remote(RayWorker)
+        self._graphs = {task: part if len(part) <= LARGEST_ARGUMENT_BYTES else [ray.put(part)]
+                        for task, part in parts.items()}
         self._actors: dict[int, Any] = {
             task: actor.options(name=_actor_name(name, task), max_restarts=-1, max_task_retries=0, num_cpus=0,
                                 max_concurrency=most_steps + THREADS_BESIDE_STEPS).remote(name, task, part, config)
-            for task, part in parts.items()}
+            for task, part in self._graphs.items()}
         try:
             outcomes = ray.get([worker.ping.remote() for worker in self._actors.values()], timeout=START_SECONDS)
         except Exception as error:  # noqa: BLE001 - Ray raises many types
@@ -126,6 +132,6 @@ class RayCluster(Cluster):
 
     def close(self) -> None:
         """End all workers. A second call does nothing."""
-        actors, self._actors = self._actors, {}
+        actors, self._actors, self._graphs = self._actors, {}, {}
         for worker in actors.values():
             self._ray.kill(worker)
