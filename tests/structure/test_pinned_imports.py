@@ -35,7 +35,7 @@ PINNED = {
             "run_of"},
         "heald.runtime.executor": {
             "Executable", "buffer_poisoner", "check_payload", "check_returned", "only_call", "poison_array",
-            "run_on_list", "view", "checked_run_function", "allocating_run"},
+            "make_run_on_list", "view", "checked_run_function", "allocating_run"},
         "heald.runtime.host": {
             "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},

@@ -16,8 +16,8 @@ from heald.runtime.executor import (
     check_payload,
     check_returned,
     checked_run_function,
+    make_run_on_list,
     poison_array,
-    run_on_list,
     view,
 )
 from heald.runtime.host import Host, Resources, bytes_of_call, refusal
@@ -89,9 +89,10 @@ class BoundOp:
             return run
         kernel, metas, memory = self.kernel, self.metas, host.memory
         if not kernel.step:
-            run_listed = run_on_list(run, metas, call, kernel, memory)
+            run_listed = make_run_on_list(run, metas, call, kernel, memory)
             return lambda *inputs: run_listed([*inputs])
-        return lambda step, *inputs: run_on_list(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
+        return lambda step, *inputs: make_run_on_list(
+            lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
 
     def note_seconds(self, seconds: float) -> None:
         """Keep the time of a run if it is the shortest. A race may keep the longer of two until a later run."""

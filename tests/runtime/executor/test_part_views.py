@@ -9,7 +9,7 @@ from builders.graphs import graph, node, placeholder
 from heald.errors import PluginError
 from heald.graphs.graph.graph import Node
 from heald.runtime.executor.calls.part_view_call import PartViewCall
-from heald.runtime.linker.part_views import show_parts
+from heald.runtime.linker.part_views import replace_with_part_views
 from heald.runtime.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -235,5 +235,5 @@ def register(kernels):
 
 
 def test_calls_without_an_offer_stay_as_they_are():
-    assert show_parts([], [], (), {}) == []
+    assert replace_with_part_views([], [], (), {}) == []
     assert plugin("scratch")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .array_contract import checked_run_function as checked_run_function
     from .array_contract import poison_array as poison_array
     from .calls.kernel_call import KernelCall as KernelCall
-    from .calls.returned_results import run_on_list as run_on_list
+    from .calls.returned_results import make_run_on_list as make_run_on_list
     from .executable import Executable as Executable
     from .host_array import check_payload as check_payload
     from .host_array import view as view
@@ -48,7 +48,7 @@ if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
         ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "checked_run_function"),
         ".calls.kernel_call": ("KernelCall",),
-        ".calls.returned_results": ("run_on_list",),
+        ".calls.returned_results": ("make_run_on_list",),
         ".executable": ("Executable",),
         ".host_array": ("check_payload", "view"),
         ".only_call": ("allocating_run",),

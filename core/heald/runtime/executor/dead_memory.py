@@ -39,14 +39,14 @@ def poisoning_calls(
     if after:
         kept_blocks = {id(memory[r]) for r in kept}
         after[-1] = {key: block for key, block in everything.items() if key not in kept_blocks}
-    return [_poisoning_call(call, list(dead.values())) if dead else call
+    return [_make_call_that_poisons(call, list(dead.values())) if dead else call
             for call, dead in zip(calls, after, strict=True)]
 
 
-def _poisoning_call(call: FrameCall, dead: Sequence[Any]) -> FrameCall:
+def _make_call_that_poisons(call: FrameCall, blocks: Sequence[Any]) -> FrameCall:
     def call_and_poison() -> Any:
         returned = call()
-        for block in dead:
+        for block in blocks:
             poison(block)
         return returned
 

@@ -127,14 +127,14 @@ class Executable:
         run_flat = _run_single_call if len(layout.lists.flat) == 1 else _run_flat
         self._flat = flat = Schedule(self.make_frame, run_flat, _run_flat_each)
         # approximate
-        self.nbytes: int = sum(bound.nbytes for bound in calls) + sum(callee.nbytes for callee in callees)
+        self.nbytes: int = sum(bound.kernel_bytes for bound in calls) + sum(callee.nbytes for callee in callees)
         self._frame_bytes = layout.memory.plan.nbytes
         self._most_idle = max(1, min(MOST_IDLE_FRAMES, LARGEST_IDLE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
         # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
         is_fixed = (bool(queued) or len(layout.lists.flat) < 2 or host.debug.poison or layout.order.has_host_kernels)
         by_device = None if is_fixed else _device_schedule(layout, host, flat)
-        self.autotuner = Autotuner(flat, partial(_parallel_schedule, layout, host, flat), by_device)
+        self.autotuner = Autotuner(flat, partial(_faster_parallel_schedule, layout, host, flat), by_device)
         if is_fixed:
             self.autotuner.schedule = flat
 
@@ -206,7 +206,7 @@ class Executable:
         if self._quantised:
             for i in self._quantised:
                 results[i] = plain_integers(results[i])
-        self._free(frame, schedule)
+        self._return_frame(frame, schedule)
         return results
 
     def _take_frame(self, schedule: Schedule, arguments: Sequence[Any], step: Step) -> Frame:
@@ -225,7 +225,7 @@ class Executable:
         registers[-1] = step
         return frame
 
-    def _free(self, frame: Frame, schedule: Schedule) -> None:
+    def _return_frame(self, frame: Frame, schedule: Schedule) -> None:
         """Drop the values of a run and make the frame idle."""
         registers = frame.registers
         for register in self._open:
@@ -245,7 +245,7 @@ class Executable:
             self._dataflow(frame.registers, (), step, stop=True)
             step.loop.run()
         elif self._queues is None:
-            self._free(frame, schedule)
+            self._return_frame(frame, schedule)
         return typed
 
     def _finish(self, frame: Frame, step: Step, remaining: Sequence[int]) -> list[Any]:
@@ -337,14 +337,14 @@ class Executable:
                 if is_interrupt(error):
                     raise
                 if step.ends_at_error:
-                    raise self._typed_and_free(error, frame, step)  # noqa: B904 - the cause is set there
+                    raise self._typed_error_of_failed_run(error, frame, step)  # noqa: B904 - the cause is set there
                 remaining = () if step.error is not None else self._fail_call(error, frame)
             else:
                 if not remaining and not self._pends and self._queues is None:
                     results = self._pick(registers)
                     for i, copy_result in self._kept:
                         results[i] = copy_result(results[i])
-                    self._free(frame, self._flat)
+                    self._return_frame(frame, self._flat)
                     return results
         has_ended = step.error is not None  # then the position may mean nothing, and no result is known to exist
         dataflow = self._dataflow(registers, () if has_ended else remaining, step, stop=step.ends_at_error)
@@ -366,8 +366,9 @@ class Executable:
         if not (is_in_place and step.is_plain and step.ends_at_error):
             return None
         frame = self._take_frame(self._flat, [None] * len(self.function.arg_names), step)
-        return RepeatedCall(frame, step, self._arguments, self._results, partial(self._free, schedule=self._flat),
-                            self._typed_and_free, self._kept)
+        return RepeatedCall(frame, step, self._arguments, self._results,
+                            partial(self._return_frame, schedule=self._flat), self._typed_error_of_failed_run,
+                            self._kept)
 
     def _results_at_end(self, values: list[Any], step: Step) -> list[Any]:
         """Return the results that exist at the end of a cancelled step, and its error for the others.
@@ -381,11 +382,11 @@ class Executable:
         return [value if is_there else failed(step.end_error())
                 for is_there, value in zip(exists, results, strict=True)]
 
-    def _typed_and_free(self, error: BaseException, frame: Frame, step: Step) -> HealdError:
+    def _typed_error_of_failed_run(self, error: BaseException, frame: Frame, step: Step) -> HealdError:
         """Return the typed error of the call that raised. The frame is free unless devices may still use it."""
         typed = step.end_error() if frame.cursor.is_stopped else self._reports.typed_error_at(error, frame)
         if not self.is_asynchronous and self._queues is None:
-            self._free(frame, self._flat)
+            self._return_frame(frame, self._flat)
         if typed is not error:
             typed.__cause__ = error
         return typed
@@ -493,7 +494,7 @@ def _device_schedule(layout: FrameLayout, host: Host, flat: Schedule) -> Schedul
     return make_device_schedule(layout, host, flat)
 
 
-def _parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
+def _faster_parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
     from .parallel_schedule import make_parallel_schedule
 
     return make_parallel_schedule(layout, host, flat, costs)

@@ -69,7 +69,7 @@ class FrameFactory:
         if has_fences:
             calls = fenced_calls(calls, lists.flat, self._layout.fences)
         if self._host.debug.poison:
-            calls = self._poisoning_calls(calls, buffers, dict(copies))
+            calls = self._calls_that_poison_memory(calls, buffers, dict(copies))
         frame = Frame(registers, calls[: len(lists.flat)], copies, lent, lists.flat)
         if is_flat:
             frame.segments_to_capture = self._segments
@@ -109,7 +109,7 @@ class FrameFactory:
         """Return the FrameCalls of the flat list, and of the tail behind it."""
         dying = self._layout.lists.deaths.dying
         attached = {number: call for number in self._layout.lists.attached
-                    if (call := self._layout.calls[number].attach(frame)) is not None}
+                    if (call := self._layout.calls[number].make_frame_call(frame)) is not None}
         return [_forgetting_call(call, frame.registers, dying[number]) if number in dying else call
                 for number, call in attached.items()]
 
@@ -120,9 +120,9 @@ class FrameFactory:
         """
         order = self._layout.order
         early = (bound for number, bound in enumerate(order.calls) if number not in order.late)
-        return [call for bound in early if (call := bound.attach(frame)) is not None]
+        return [call for bound in early if (call := bound.make_frame_call(frame)) is not None]
 
-    def _poisoning_calls(
+    def _calls_that_poison_memory(
         self, calls: list[FrameCall], buffers: Mapping[int, Any], copies: Mapping[int, Any]
     ) -> list[FrameCall]:
         """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""

@@ -22,5 +22,5 @@ class FreshCalls:
     def call(self, number: int) -> FreshCall:
         """Return call `number` as a function, built on first use, that writes no memory of the plan."""
         if number not in self._fresh:
-            self._fresh[number] = self._calls[number].fresh(self._environment)
+            self._fresh[number] = self._calls[number].make_fresh_call(self._environment)
         return self._fresh[number]

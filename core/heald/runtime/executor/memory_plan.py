@@ -84,12 +84,12 @@ def plan_memory(
     plan = MemoryPlan({}, [])
     free = FreeSlots()
     for index, use in enumerate(uses):
-        later = ~reach[home[index]]  # bit set of the pieces that may not have ended
+        later_pieces = ~reach[home[index]]  # bit set of the pieces that may not have ended
         over = {w: r for w, r in use.inplace
-                if _may_take_over(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
+                if _may_take_over(plan, use, w, r, last_use[r] == index and not used_in[r] & later_pieces)}
         for register, nbytes in use.writes:
             read = over.get(register)
-            slot = plan.slot_of[read] if read is not None else _take_slot(plan, free, later, use.memory, nbytes)
+            slot = plan.slot_of[read] if read is not None else _take_slot(plan, free, later_pieces, use.memory, nbytes)
             plan.slot_of[register] = slot
         taken_over = set(over.values())
         for register in dict.fromkeys((*use.reads, *(r for r, _ in use.writes))):
@@ -119,13 +119,13 @@ class FreeSlots:
         """Add a slot to the free ones. `users`: bit set of the pieces that read or wrote its last value."""
         insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
 
-    def take(self, memory: int, nbytes: int, later: int) -> int | None:
+    def take(self, memory: int, nbytes: int, later_pieces: int) -> int | None:
         """Remove and return the smallest slot of `nbytes` or more, else the largest slot, else None.
 
-        Slots last used by a piece in the bit set `later` do not count.
+        Slots last used by a piece in the bit set `later_pieces` do not count.
         """
         usable = [slots for (where, users), slots in self._sorted.items()
-                  if slots and where == memory and not users & later]
+                  if slots and where == memory and not users & later_pieces]
         if not usable:
             return None
         fitting = [(slots[at], at, slots) for slots in usable if (at := bisect_left(slots, (nbytes,))) < len(slots)]
@@ -133,9 +133,9 @@ class FreeSlots:
         return slots.pop(at)[2]
 
 
-def _take_slot(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
+def _take_slot(plan: MemoryPlan, free: FreeSlots, later_pieces: int, memory: int, nbytes: int) -> int:
     """Return a free slot of this memory, grown to `nbytes` if necessary, or a new slot."""
-    slot = free.take(memory, nbytes, later)
+    slot = free.take(memory, nbytes, later_pieces)
     if slot is None:
         plan.slots.append((memory, nbytes))
         return len(plan.slots) - 1

@@ -25,8 +25,8 @@ def only_call(executable: Executable, host: Host) -> Callable[..., Any] | None:
         return None
     (bound,) = layout.calls
     call, presets = bound.call, layout.registers.presets
-    if (not isinstance(bound, KernelCall) or not bound.sees_host or bound.returns or bound.stateful or bound.pends
-            or bound.retained or bound.kernel.step
+    if (not isinstance(bound, KernelCall) or not bound.sees_host or bound.returns_results or bound.stateful
+            or bound.pends or bound.retained or bound.kernel.step
             or len(call.results) != 1 or tuple(function.results) != tuple(call.results)
             or any(register >= len(function.arg_names) and register not in presets for register in call.args)):
         return None

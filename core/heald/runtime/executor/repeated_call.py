@@ -35,17 +35,17 @@ class RepeatedCall:
         of the first call that fails, and the step's error once the step must end.
     """
 
-    __slots__ = ("_frame", "_free", "turn")
+    __slots__ = ("_frame", "_return_frame", "turn")
 
     def __init__(
-        self, frame: Frame, step: Step, arguments: slice, results: Sequence[int], free: Callable[[Frame], None],
+        self, frame: Frame, step: Step, arguments: slice, results: Sequence[int], return_frame: Callable[[Frame], None],
         fail: Fail, kept: Sequence[tuple[int, Callable[[Any], Any]]] = (),
     ) -> None:
         """`kept`: the indices of the results that are buffers of the frame, each with a function that copies it."""
         self._frame: Frame | None = frame
-        self._free = free
+        self._return_frame = return_frame
         frame.cursor = Cursor()
-        run = _single_call(frame, step) if len(frame.calls) == 1 else _all_calls(frame, step)
+        run = _make_run_of_one_call(frame, step) if len(frame.calls) == 1 else _make_run_of_all_calls(frame, step)
         registers, copies, pick = frame.registers, frame.copies, _picker(results)
         if kept:
             pick = _copying_picker(pick, kept)
@@ -68,11 +68,11 @@ class RepeatedCall:
     def close(self) -> None:
         """Return the frame, after the last turn."""
         if self._frame is not None:
-            self._free(self._frame)
+            self._return_frame(self._frame)
             self._frame = None
 
 
-def _single_call(frame: Frame, step: Step) -> Callable[[], None]:
+def _make_run_of_one_call(frame: Frame, step: Step) -> Callable[[], None]:
     call = frame.calls[0]
 
     def run() -> None:
@@ -83,7 +83,7 @@ def _single_call(frame: Frame, step: Step) -> Callable[[], None]:
     return run
 
 
-def _all_calls(frame: Frame, step: Step) -> Callable[[], None]:
+def _make_run_of_all_calls(frame: Frame, step: Step) -> Callable[[], None]:
     calls, cursor = frame.calls, frame.cursor
 
     def run() -> None:

@@ -268,17 +268,17 @@ class Step:
         Returns its result; an exception becomes the value's error.
         """
         value = AsyncValue()
-        self.workers.work_queue.add_task(partial(at_level, current_level(), self._complete, value, work))
+        self.workers.work_queue.add_task(partial(at_level, current_level(), self._run_task, value, work))
         return value
 
     def enqueue_blocking(self, work: Callable[[], Any]) -> AsyncValue:
         """Like `enqueue`, for work that blocks on the outside world."""
         value = AsyncValue()
-        task = partial(at_level, current_level(), self._complete, value, work)
+        task = partial(at_level, current_level(), self._run_task, value, work)
         self.workers.work_queue.add_blocking_task(task, allow_queuing=True)
         return value
 
-    def _complete(self, value: AsyncValue, work: Callable[[], Any]) -> None:
+    def _run_task(self, value: AsyncValue, work: Callable[[], Any]) -> None:
         try:
             if self.error is not None:
                 raise Cancelled("the run ended before this task began")

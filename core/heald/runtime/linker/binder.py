@@ -12,7 +12,7 @@ from ..contract.device_limits import DeviceLimits
 from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, Own, check_bound, leave_to_collector, run_of
 from ..contract.op import Attrs, MetadataRule, OpDef
 from ..executor.array_contract import check_returned, checked_run_function, poison_array
-from ..executor.calls.returned_results import run_on_list
+from ..executor.calls.returned_results import make_run_on_list
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import FilePolicy
@@ -22,7 +22,7 @@ from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
 from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata, ValueInfo
-from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_of
+from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_source
 
 if TYPE_CHECKING:
     from ..contract.device import Device
@@ -71,7 +71,7 @@ class Binder(NamedTuple):
             is_counted = in_host_memory and output.is_static and output.nbytes >= COUNTED_FROM_BYTES
             if is_counted and not self._may_need_no_memory():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
-        stored = stored_constants_of(self.stored, (self.function, self.call.node, self.device_name), inputs)
+        stored = stored_constants_source(self.stored, (self.function, self.call.node, self.device_name), inputs)
         limit = None if in_host_memory else self._refusal_of_limits(inputs, outputs)
         if limit is not None:
             return None, None, [(kernel.pack, limit) for kernel in self.candidates]
@@ -229,10 +229,10 @@ def run_of_bound_call(
         poisons = () if kernel.returns else (poison_array,) * len(outputs)
         run = checked_run_function(run, poisons, kernel, first=int(takes_step))
     if kernel.returns and not takes_step:
-        run_listed = run_on_list(run, outputs, call, kernel, memory)
+        run_listed = make_run_on_list(run, outputs, call, kernel, memory)
         return lambda _, ins: run_listed(ins)
     if kernel.returns:
-        return lambda step, ins: run_on_list(partial(run, step), outputs, call, kernel, memory)(ins)
+        return lambda step, ins: make_run_on_list(partial(run, step), outputs, call, kernel, memory)(ins)
     makers = [memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
     if len(makers) == 1 and not takes_step:
         return _call_for_one(run, makers[0], kernel)

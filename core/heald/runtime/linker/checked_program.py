@@ -65,7 +65,7 @@ def check_function(
 
                 check_call(registries.host_kernels.get(call.code), call, function, functions)
             elif call.code not in RUNTIME_CODES:
-                call = _resolve_call(call, function.register_types, registries.ops)
+                call = _checked_call(call, function.register_types, registries.ops)
                 call = call._replace(node=_own_node(call, index, nodes))
         except HealdError as error:
             op = None if call.is_host_kernel else call.op
@@ -86,7 +86,7 @@ def _own_node(call: Call, index: int, nodes: set[str]) -> str:
     return node
 
 
-def _resolve_call(call: Call, types: Sequence[RegisterType], ops: OpRegistry) -> Call:
+def _checked_call(call: Call, types: Sequence[RegisterType], ops: OpRegistry) -> Call:
     op = ops.get(call.op)
     attrs = check_attributes(op, call.attrs)
     op.check_references()

@@ -17,7 +17,7 @@ from .candidates import Candidates
 from .fusion import FusionGroup, find_fusion_groups, find_refusals, fused_call, fused_ops
 from .link_context import LinkContext
 from .patterns import find_patterns
-from .stored_constants import stored_constants_of
+from .stored_constants import stored_constants_source
 
 
 class FusedBinding:
@@ -46,11 +46,11 @@ class FusedBinding:
         binds.
         """
         calls, done = self._recognise(calls)
-        fusible = any(self._fusions(call) for call in calls)
+        fusible = any(self._offered_fusions(call) for call in calls)
         fusion_groups: dict[int, FusionGroup] = {}
         if fusible:
-            fusion_groups, home = find_fusion_groups(calls, self._metas, self._kept, self._fusions_for)
-            self.refusals += find_refusals(calls, self._metas, self._kept, self._fusions_for, home)
+            fusion_groups, home = find_fusion_groups(calls, self._metas, self._kept, self._applicable_fusions)
+            self.refusals += find_refusals(calls, self._metas, self._kept, self._applicable_fusions, home)
         inner = {id(call) for group in fusion_groups.values() for call in group.calls_with_lead}
         for call in reversed(calls):
             if id(call) not in inner:
@@ -60,11 +60,11 @@ class FusedBinding:
 
     def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, KernelCall]]:
         """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
-        if not any(self._patterns(call) for call in calls):
+        if not any(self._offered_patterns(call) for call in calls):
             return calls, {}
         done: dict[int, KernelCall] = {}
         replacements: dict[int, Call | None] = {}  # id of a call -> its replacement
-        for pattern, members in find_patterns(calls, self._infos, self._kept, self._patterns_for,
+        for pattern, members in find_patterns(calls, self._infos, self._kept, self._applicable_patterns,
                                               self.refusals.append):
             bound = self._bind_at_once(pattern, members)
             if isinstance(bound, FusionRefusal):
@@ -107,7 +107,7 @@ class FusedBinding:
         over_limit = DeviceLimits.of(device.attributes).refusal(metas) if is_on_device else None
         if over_limit:
             return _refusal(call, over_limit)
-        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), inputs)
+        stored = stored_constants_source(self._context.stored, (self._function.name, call.node, name), inputs)
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
                     self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
                     own=partial(self._context.own, device))
@@ -117,26 +117,26 @@ class FusedBinding:
         memory = HOST if self._candidates.works_on_host(call) else call.stream
         return KernelCall(call, device, memory, what.kernel, bound)
 
-    def _fusions(self, call: Call) -> Sequence[FusionDef]:
+    def _offered_fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""
         if call.stream == HOST or call.code in RUNTIME_CODES or call.fused:
             return ()
         return self._host.registries.kernels.fusions(self._candidates.devices[call.stream].type, call.pack)
 
-    def _patterns(self, call: Call) -> Sequence[PatternDef]:
+    def _offered_patterns(self, call: Call) -> Sequence[PatternDef]:
         """The patterns that the pack of this call offers."""
         if call.stream == HOST or call.code in RUNTIME_CODES or call.fused:
             return ()
         return self._host.registries.kernels.patterns(self._candidates.devices[call.stream].type, call.pack)
 
-    def _patterns_for(self, call: Call) -> Sequence[PatternDef]:
+    def _applicable_patterns(self, call: Call) -> Sequence[PatternDef]:
         """The patterns of the call's pack, empty when a pattern must not cover this call."""
-        patterns = self._patterns(call)
+        patterns = self._offered_patterns(call)
         return patterns if patterns and self._is_plain(call) else ()
 
-    def _fusions_for(self, call: Call) -> list[FusionDef]:
+    def _applicable_fusions(self, call: Call) -> list[FusionDef]:
         """The fusions of the call's pack that may take this call: it must be plain and all its shapes known."""
-        able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
+        able = [f for f in self._offered_fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
         return able if able and self._is_plain(call) else []
 
     def _is_plain(self, call: Call) -> bool:

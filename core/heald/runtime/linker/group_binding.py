@@ -27,7 +27,7 @@ from .binder import bind
 from .candidates import Candidates
 from .fusion import fused_ops
 from .link_context import LinkContext
-from .stored_constants import stored_constants_of
+from .stored_constants import stored_constants_source
 
 if TYPE_CHECKING:
     from .lazy_group import AskCompiler, LazyGroup
@@ -131,7 +131,7 @@ class GroupBinding:
         device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
         input_infos = tuple(infos[r] for r in inputs)
         outputs = tuple(infos[r].meta for r in call.results)
-        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), input_infos)
+        stored = stored_constants_source(self._context.stored, (self._function.name, call.node, name), input_infos)
         node = Bind(call.node, call.code, {}, input_infos, outputs, device, STREAM, self._context.prepared, ops,
                     self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
                     own=partial(self._context.own, device), results=tuple(number[r] for r in call.results))

@@ -98,7 +98,7 @@ def _check_attributes(kernel: HostKernel, call: Call) -> None:
         raise _misfit_error(kernel, call, f"names {count} functions")
 
 
-def bind_host_kernel(
+def make_host_kernel_function(
     kernel: HostKernel, call: Call, stated: Mapping[int, RegisterType], functions: Sequence[Callee], check_types: bool
 ) -> Callable[..., list[Any]]:
     """Return the kernel as a function of its arguments, after the step for kernels that ask for it.
@@ -106,7 +106,7 @@ def bind_host_kernel(
     The function returns a list of results, payloads or AsyncValues. `stated`: the types of the results, by index, that
     are known from the program alone; each run compares them with the results.
     """
-    keywords: dict[str, Any] = {name: value if _is_typed(kernel, name) else plain_value(value)
+    keywords: dict[str, Any] = {name: value if _takes_typed_value(kernel, name) else plain_value(value)
                                 for name, value in call.attrs.items() if not name.startswith("_")}
     if kernel.takes_more_callees:
         keywords[kernel.callees[0]] = tuple(functions)
@@ -133,7 +133,7 @@ def bind_host_kernel(
     return call_it
 
 
-def _is_typed(kernel: HostKernel, attribute: str) -> bool:
+def _takes_typed_value(kernel: HostKernel, attribute: str) -> bool:
     kind = kernel.attributes[attribute].type
     return kind is not None and kind.typed
 

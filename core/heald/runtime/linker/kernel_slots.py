@@ -27,7 +27,7 @@ def limit_kernel(bound: Bound, kernel: KernelDef, device: Device) -> Bound:
     if bound is None or kernel.step:
         return bound
     slots = _slots_of(device, device.attributes["kernels_at_once"])
-    return _LimitedFunction(bound, slots) if callable(bound) else _Limited(bound, slots)
+    return _FunctionTakingSlots(bound, slots) if callable(bound) else _KernelTakingSlots(bound, slots)
 
 
 class KernelSlots:
@@ -45,11 +45,11 @@ class KernelSlots:
         with self._semaphore:
             return function(*arguments)
 
-    def limited(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def function_taking_slots(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *arguments: self.run(function, arguments)
 
 
-class _Limited:
+class _KernelTakingSlots:
     """A bound kernel with `run` and `attach`, which take slots. Everything else is that of the kernel."""
 
     def __init__(self, bound: Any, slots: KernelSlots) -> None:
@@ -60,13 +60,13 @@ class _Limited:
             raise AttributeError(name)
         value = getattr(self._bound, name)
         if name == "run":
-            return self._slots.limited(value)
+            return self._slots.function_taking_slots(value)
         if name == "attach":
-            return lambda inputs, outputs: self._slots.limited(value(inputs, outputs))
+            return lambda inputs, outputs: self._slots.function_taking_slots(value(inputs, outputs))
         return value
 
 
-class _LimitedFunction(_Limited):
+class _FunctionTakingSlots(_KernelTakingSlots):
     """A kernel that is a run function."""
 
     def __call__(self, *arguments: Any) -> Any:

@@ -82,7 +82,7 @@ from .folding import fold_call, is_worth_folding, laid_out_bytes
 from .fused_binding import FusedBinding
 from .known_values import KnownValues
 from .link_context import LinkContext
-from .part_views import show_parts
+from .part_views import replace_with_part_views
 from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
 from .scratch_kernel import plan_scratch
 
@@ -238,7 +238,7 @@ class Linker:
         self._calls = list(self._function.kernels)
         return self._needed_calls(values), values
 
-    def bodies(self, call: Call) -> list[Linker]:
+    def body_linkers(self, call: Call) -> list[Linker]:
         """Return the links of a call's functions; none when they are linked at their first call."""
         return self._bodies.get(id(call), [])
 
@@ -291,7 +291,7 @@ class Linker:
         constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
-        bound_calls = show_parts(bound_calls, metas, function.results, memory)
+        bound_calls = replace_with_part_views(bound_calls, metas, function.results, memory)
         bound_calls = plan_scratch(self._copy_retained_feeds(bound_calls, metas), metas)
         read = {r for bound in bound_calls for r in bound.registers_read}
         consumed = read.union(function.results) & values.keys()
@@ -433,18 +433,18 @@ class Linker:
         return tuple(map(constant_info, values))
 
     def _bind_host(self, call: Call) -> BoundCall:
-        from .host_binding import bind_host_kernel
+        from .host_binding import make_host_kernel_function
 
         kernel = self._host.registries.host_kernels.get(call.code)
         types = self._function.register_types
         stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
         callees = self._link_callees(call)
-        run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
+        run = make_host_kernel_function(kernel, call, stated, callees, self._host.debug.check_types)
         never_pends = call.code in CHAIN_CODES or (
             id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees))
         if call.code in KEEPING_CODES:
             never_pends = not kernel.step  # other calls than this one may call its functions
-        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
+        flags = KernelDef(call.code, "", kernel.plugin, make_host_kernel_function, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         kept = (0,) if call.code == SEND_CODE else range(len(call.args)) if call.code in KEEPING_CODES else ()
         retained = frozenset(kept)  # a transport sends its value, and a dataset calls its functions, after the run

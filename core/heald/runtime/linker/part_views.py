@@ -24,7 +24,7 @@ from ..support.remedy import kernel_remedy
 from ..values.tensor import TensorMetadata
 
 
-def show_parts(
+def replace_with_part_views(
     bound_calls: Sequence[BoundCall], metas: Sequence[TensorMetadata], results: Collection[int],
     memory: Mapping[int, int],
 ) -> list[BoundCall]:

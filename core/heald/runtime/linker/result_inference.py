@@ -56,7 +56,7 @@ InferredResults = tuple[list[Any], Sequence[ValueInfo]]  # the links of the func
 _DONE = ValueInfo(OPAQUE)  # the chain behind the results of functions with effects
 
 
-def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     bodies = [body(index, inputs[first:]) for index in range(len(call.functions))]
     if not bodies:
         raise InvalidArgument(f"{call.code} names no function")
@@ -69,7 +69,7 @@ def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo])
     return bodies, results
 
 
-def _loop(
+def _infer_loop(
     before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo],
     behind: Sequence[ValueInfo] = (), *, has_outputs: bool = False,
 ) -> tuple[FunctionLink, list[ValueInfo]]:
@@ -107,29 +107,29 @@ def dtypes_text(types: Sequence[DType]) -> str:
     return f"({', '.join(dtype.name for dtype in types)})"
 
 
-def _call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    return _branches(0, call, body, inputs)
+def _infer_call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+    return _infer_branches(0, call, body, inputs)
 
 
-def _choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    return _branches(1, call, body, inputs)
+def _infer_choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+    return _infer_branches(1, call, body, inputs)
 
 
-def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    link, results = _loop((), 1, call, body, inputs)
+def _infer_while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+    link, results = _infer_loop((), 1, call, body, inputs)
     condition = body(0, results[: len(inputs)])
     if not condition.results or condition.results[0].meta is OPAQUE:
         raise InvalidArgument(f"function '{call.functions[0]}' returns no condition")
     return [condition, link], results
 
 
-def _for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     number = ValueInfo(TensorMetadata(dtypes.int32, ()))
-    link, results = _loop((number,), 0, call, body, inputs[3:])
+    link, results = _infer_loop((number,), 0, call, body, inputs[3:])
     return [link], results
 
 
-def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     """Return no facts about the results, the exits of any iteration: a run compares these with their types."""
     varying = [ValueInfo(TensorMetadata(info.dtype, None)) for info in inputs[: call.attrs["variables"]]]
     link = body(0, [*varying, *inputs[len(varying):]])
@@ -137,7 +137,7 @@ def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredRes
     return [link], ()
 
 
-def _elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     """Link a function of elements for the shapes that the dataset in front states; kernels compare all elements with
     them. A dataset's own facts are those that its call states."""
     attrs, done = call.attrs, [_DONE] * bool(call.attrs.get("chain"))
@@ -150,7 +150,7 @@ def _elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Inferred
     elements, types = inputs[0].handle or (), attrs["element_types"]
     if tuple(element.dtype for element in elements) != tuple(types):
         elements = tuple(TensorMetadata(dtype, None) for dtype in types)
-    link, results = _loop((), 0, call, body, arguments[1:state], [*map(ValueInfo, elements), *arguments[state:]],
+    link, results = _infer_loop((), 0, call, body, arguments[1:state], [*map(ValueInfo, elements), *arguments[state:]],
                           has_outputs=call.code != REDUCTION_CODE)
     if call.code != REDUCTION_CODE:
         results = [ValueInfo(TensorMetadata(dtypes.variant, ()), handle=stated), *done]
@@ -158,8 +158,8 @@ def _elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Inferred
 
 
 RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], InferredResults]] = {
-    "heald.call": _call, "heald.if": _choice, "heald.case": _choice, "heald.while": _while, "heald.for": _for,
-    "heald.frame": _frame, **dict.fromkeys(KEEPING_CODES, _elements),
+    "heald.call": _infer_call, "heald.if": _infer_choice, "heald.case": _infer_choice, "heald.while": _infer_while,
+    "heald.for": _infer_for, "heald.frame": _infer_frame, **dict.fromkeys(KEEPING_CODES, _infer_elements),
 }  # by the code of a call
 _FUNCTIONS_THAT_RUN = {"heald.call": (0,), "heald.while": (0,)}  # by the code: functions that each of its runs calls
 

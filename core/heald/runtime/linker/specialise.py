@@ -72,7 +72,7 @@ class Specialiser:
 
     def callees(self, program: ProgramDef, linker: Linker, call: Call, copies: dict[str, str]) -> tuple[str, ...]:
         """Add the functions of a call. Returns their names."""
-        if bodies := linker.bodies(call):
+        if bodies := linker.body_linkers(call):
             return tuple(self._add_specialised(program, body, body.function.name, copies) for body in bodies)
         return tuple(self._add_copy(program, name, copies, name) for name in call.functions)
 

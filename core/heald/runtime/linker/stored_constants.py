@@ -106,7 +106,7 @@ class CollectedConstants:
         return rows
 
 
-def stored_constants_of(stored: StoredConstants, node: tuple[str, str, str], inputs: Sequence[ValueInfo]) -> Stored:
+def stored_constants_source(stored: StoredConstants, node: tuple[str, str, str], inputs: Sequence[ValueInfo]) -> Stored:
     """Return the source of a call's prepared objects. `node`: function, node, device."""
     return lambda key, fingerprint, meta, make: stored.get((*node, key), inputs, fingerprint, meta, make)
 

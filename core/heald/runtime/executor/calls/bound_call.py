@@ -55,11 +55,11 @@ class BoundCall(ABC):
     """True when the call uses the memory of two devices, whose streams only the devices can order."""
 
     @abstractmethod
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         """Return the FrameCall over the registers of a frame, or None when nothing is left to run."""
 
     @abstractmethod
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         """Return the call as a function from arguments to results, which writes no memory of the plan."""
 
     @abstractmethod
@@ -71,7 +71,7 @@ class BoundCall(ABC):
         """Return the payload of a result that came later, in the form that a register holds."""
 
     @property
-    def nbytes(self) -> int:
+    def kernel_bytes(self) -> int:
         """The approximate bytes of the bound kernel."""
         return bytes_of_call(None)
 
@@ -116,14 +116,14 @@ class BoundCall(ABC):
         return "it has no kernel"
 
     @property
-    def returns(self) -> bool:
+    def returns_results(self) -> bool:
         """True when the run function returns its results instead of writing them."""
         return False
 
     @property
     def plannable(self) -> bool:
         """True when the memory plan may give its results buffers of the frame."""
-        return not self.returns
+        return not self.returns_results
 
     @property
     def device_stream(self) -> Stream:

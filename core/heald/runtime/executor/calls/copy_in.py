@@ -25,12 +25,12 @@ class CopyIn(Transfer):
     def device_stream(self) -> Stream:  # known when linked
         return DeviceQueues.of(self.device).copy_in
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         args, results = self.call.args, self.call.results
         copy = frame.on_stream(results[0], self.copy_function())
         return open_call(frame.registers, args, results, frame.makers(results), copy)
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         waiter, copy, (result,) = environment.host.waiter(self.device), self.copy_function(), self.call.results
 
         def call(step: Step, ins: list[Any]) -> list[Any]:

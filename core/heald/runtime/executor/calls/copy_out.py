@@ -39,7 +39,7 @@ class CopyOut(Transfer):
     def device_stream(self) -> Stream:  # known when linked
         return STREAM if self.is_awaited else DeviceQueues.of(self.device).copy_out
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         registers, args, results = frame.registers, self.call.args, self.call.results
         if not self.is_awaited:
             copy = frame.on_stream(results[0], partial(run_on_stream, self.device.copy_out))
@@ -48,7 +48,7 @@ class CopyOut(Transfer):
         return partial(run_leaving, registers, args[0], results[0], frame.environment.maker(results[0], registers),
                        leave)
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         waiter, make = environment.host.waiter(self.device), environment.maker(self.call.results[0], [])
         return lambda _, ins: [waiter.leave(ins[0], make())]
 

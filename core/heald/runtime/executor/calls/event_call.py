@@ -30,14 +30,14 @@ class EventCall(Transfer):
     def same_size_pairs(self) -> tuple[tuple[int, int], ...]:
         return ()
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         reach = frame.environment.host.waiter(self.device).reach
-        return partial(run_event, frame.registers, self.call.results[0], reach)
+        return partial(store_event, frame.registers, self.call.results[0], reach)
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         waiter = environment.host.waiter(self.device)
         return lambda _, __: [waiter.reach()]
 
 
-def run_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]) -> None:
+def store_event(registers: list[Any], result: int, reach: Callable[[], AsyncValue]) -> None:
     registers[result] = reach()

@@ -28,17 +28,17 @@ class FailingCall(BoundCall):
     error: HealdError
 
     @property
-    def returns(self) -> bool:
+    def returns_results(self) -> bool:
         return True
 
     @property
     def obstacle_to_capture(self) -> str:
         return "its inputs do not fit"
 
-    def attach(self, _: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, _: UnfinishedFrame) -> FrameCall | None:
         return self._fail
 
-    def fresh(self, _: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, _: CallEnvironment) -> FreshCall:
         return self._fail
 
     def _fail(self, *_: Any) -> Any:

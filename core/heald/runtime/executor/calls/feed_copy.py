@@ -43,11 +43,11 @@ class FeedCopy(BoundCall):
     def sees_host(self) -> bool:
         return True
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         copy = partial(run_feed_copy, frame.environment.host.memory)
         return partial(run_lazy, frame.registers, self.call.args, self.call.results, copy)
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         return partial(run_feed_copy, environment.host.memory)
 
     def typed_error(self, error: BaseException, _: Host, __: str) -> HealdError:

@@ -46,7 +46,7 @@ class HostKernelCall(BoundCall):
     is_host_kernel = True
 
     @property
-    def returns(self) -> bool:
+    def returns_results(self) -> bool:
         return True
 
     @cached_property
@@ -69,14 +69,14 @@ class HostKernelCall(BoundCall):
     def may_give_dead(self) -> bool:
         return self.call.code in _CODES_THAT_GIVE_DEAD
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         args, results, registers = self.call.args, self.call.results, frame.registers
         if isinstance(self.run, OneResult) and not self.pends:
             return self.run.over(registers, (-1, *args) if self.kernel.step else args, results[0])
         run_it = run_returning if self.pends else run_host
         return partial(run_it, registers, args, results, self._run_function(registers))
 
-    def fresh(self, _: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, _: CallEnvironment) -> FreshCall:
         if self.kernel.step:
             return lambda step, ins: self._run_function([step])(ins)
         run = self._run_function([])

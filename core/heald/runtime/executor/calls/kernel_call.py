@@ -15,7 +15,7 @@ from ...support.records import record
 from ..array_contract import check_returned
 from .frame_calls import open_call, returning_call, run_with_step
 from .op_call import OpCall
-from .returned_results import run_on_list
+from .returned_results import make_run_on_list
 
 if TYPE_CHECKING:
     from ..step import Step
@@ -31,7 +31,7 @@ class KernelCall(OpCall):
     bound: Callable[..., Any] | Attachable
 
     @property
-    def nbytes(self) -> int:
+    def kernel_bytes(self) -> int:
         return bytes_of_call(self.bound)
 
     @property
@@ -66,10 +66,10 @@ class KernelCall(OpCall):
             return "its kernel says so"
         return "" if hasattr(self.bound, "attach") else "its kernel is not attached to buffers"
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         args, results, registers = self.call.args, self.call.results, frame.registers
         run = self.run_function(frame.environment, registers)
-        if self.returns:
+        if self.returns_results:
             return returning_call(registers, args, self.returned_registers, run)
         if not frame.has_fixed(args) or not frame.has_fixed(results):
             return open_call(registers, args, results, frame.makers(results), run)
@@ -82,12 +82,12 @@ class KernelCall(OpCall):
             return partial(self._with_checks(frame.environment, lambda *_: call()), *inputs, *outputs)
         return call
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         takes_step, results = self.kernel.step, self.call.results
         if self.memory != HOST:
-            return self._fresh_on_device(environment)
+            return self._make_fresh_call_on_device(environment)
         run = None if takes_step else self.run_function(environment, [])
-        if self.returns:
+        if self.returns_results:
             return lambda step, ins: (run or self.run_function(environment, [step]))(ins)
         makers = [environment.maker(r, []) for r in results]
         kernel = self.kernel
@@ -110,7 +110,7 @@ class KernelCall(OpCall):
 
         return call_for_one
 
-    def _fresh_on_device(self, environment: CallEnvironment) -> FreshCall:
+    def _make_fresh_call_on_device(self, environment: CallEnvironment) -> FreshCall:
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [environment.maker(r, [step])() for r in self.call.results]
             check_returned(self.run_function(environment, [step])(*ins, *outs), outs, self.kernel)
@@ -131,11 +131,11 @@ class KernelCall(OpCall):
             run = partial(run_with_step, registers, run)
         if kernel.returns:
             metas = [environment.metas[r] for r in self.call.results]
-            return run_on_list(run, metas, self.call, kernel, environment.host.memory)
+            return make_run_on_list(run, metas, self.call, kernel, environment.host.memory)
         return run
 
     def _with_checks(self, environment: CallEnvironment, run: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
-        outputs = () if self.returns else self.call.results
+        outputs = () if self.returns_results else self.call.results
         return environment.run_with_checks(run, outputs, self.device, self.memory, self.kernel, first)
 
     def _attach_kernel(

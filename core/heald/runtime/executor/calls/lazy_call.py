@@ -35,7 +35,7 @@ class LazyCall(OpCall):
     def obstacle_to_capture(self) -> str:
         return "its shapes change"
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         registers, args, results = frame.registers, self.call.args, self.returned_registers
         if len(results) != 1:
             return partial(run_lazy, registers, args, results, self.lazy)
@@ -57,5 +57,5 @@ class LazyCall(OpCall):
 
         return unary if len(args) == 1 else binary
 
-    def fresh(self, _: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, _: CallEnvironment) -> FreshCall:
         return self.lazy

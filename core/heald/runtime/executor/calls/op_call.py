@@ -24,7 +24,7 @@ class OpCall(BoundCall):
     kernel: KernelDef
 
     @property
-    def returns(self) -> bool:
+    def returns_results(self) -> bool:
         return self.kernel.returns
 
     def typed_error(self, error: BaseException, host: Host, device_name: str) -> HealdError:

@@ -40,7 +40,7 @@ class PartViewCall(ViewCall):
     def same_size_pairs(self) -> tuple[tuple[int, int], ...]:
         return ()
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         registers, metas, call = frame.registers, frame.environment.metas, self.call
         parts = [(r, call.args[self.alias[i]], self.starts[i], metas[r]) for i, r in enumerate(call.results)]
         show = self._show_part()
@@ -53,7 +53,7 @@ class PartViewCall(ViewCall):
             raise host.fault(self.device, error).at(node=call.node, op=call.op, location=call.location) from error
         return None
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         parts = [(self.alias[i], self.starts[i], environment.metas[r]) for i, r in enumerate(self.call.results)]
         show = self._show_part()
         return lambda _, ins: [show(ins[source], start, meta) for source, start, meta in parts]

@@ -34,7 +34,7 @@ class ViewCall(OpCall):
     def same_size_pairs(self) -> tuple[tuple[int, int], ...]:
         return tuple(self.alias.items())
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         registers, args, results = frame.registers, self.call.args, self.call.results
         views = [(r, args[self.alias[i]], frame.environment.metas[r]) for i, r in enumerate(results)]
         if not frame.has_fixed(results):
@@ -46,7 +46,7 @@ class ViewCall(OpCall):
             registers[result] = view(registers[source], meta) if self.memory == HOST else registers[source]
         return None
 
-    def fresh(self, environment: CallEnvironment) -> FreshCall:
+    def make_fresh_call(self, environment: CallEnvironment) -> FreshCall:
         metas = [environment.metas[r] for r in self.call.results]
         sources = [self.alias[i] for i in range(len(metas))]
         if self.memory != HOST:

@@ -27,7 +27,7 @@ class WrappedFeed(CopyIn):
     def plannable(self) -> bool:
         return False
 
-    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+    def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         memory, (source,), (result,) = frame.environment.host.device_memory, self.call.args, self.call.results
         return partial(run_wrapping, frame.registers, source, result, memory, self.device, frame.lent,
                        frame.streams.get(result, STREAM))
