@@ -25,7 +25,7 @@ NODE = "functional_1/conv2d_1/convolution"
 def address():
     model = heald.load(DIGITS)
     inspector = Inspector(model)
-    with ViewServer(page_bytes(model, "digits", None, live=inspector.description()), inspector) as server:
+    with ViewServer(page_bytes(model, "digits", None, live=inspector.form_data()), inspector) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"{server.address}#tab=graph&node={NODE}"

@@ -44,7 +44,7 @@ class Inspector:
         self._actions = {"values": self._values, "shapes": self._shapes, "compare": self._compare,
                          "outputs": self._outputs, "picture": self._take_picture}
 
-    def description(self) -> dict[str, Any]:
+    def form_data(self) -> dict[str, Any]:
         """Return the inputs and the device types, for the page's forms."""
         devices = self._model.session.host.preference()
         return {"inputs": [[shown_text(name), str(meta), self._pictures.takes(name)]

@@ -113,10 +113,10 @@ class Gallery:
         total = sum(self.pictures[root].total for root in roots)
         return (roots, total) if total <= min(budget, MOST_INNER_BOXES) else ([], 0)
 
-    def memory(self, body: Body, name: str) -> int:
-        return self._memories[self.number(body, name)]
+    def memory_of_node(self, body: Body, name: str) -> int:
+        return self._memories[self.number_of_node(body, name)]
 
-    def number(self, body: Body, name: str) -> int:
+    def number_of_node(self, body: Body, name: str) -> int:
         return self._table.numbers[body.function, name]
 
 
@@ -150,10 +150,10 @@ class _PictureMaker:
     def _member(self, member: str | int, budget: int) -> Box:
         draft = self._draft
         label = draft.labels[member]
-        folded = tuple(self._gallery.number(self._body, name) for name in draft.folded.get(member, ()))
+        folded = tuple(self._gallery.number_of_node(self._body, name) for name in draft.folded.get(member, ()))
         if isinstance(member, int):
             return _text_box(SCOPE, label.removesuffix("/"), self._start + member, folded)
-        number, node = self._gallery.number(self._body, member), self._body.nodes[member]
+        number, node = self._gallery.number_of_node(self._body, member), self._body.nodes[member]
         pictures, total = self._gallery.inner_pictures(number, node, budget - self._inner_total)
         self._inner_total += total
         box = _text_box(NODE, label, number, folded, node.op)
@@ -174,7 +174,7 @@ class _PictureMaker:
         if key is None:
             return _text_box(kind, "others", -1)
         if isinstance(key, str):
-            return _text_box(kind, key.rpartition("/")[2], self._gallery.number(self._body, key))
+            return _text_box(kind, key.rpartition("/")[2], self._gallery.number_of_node(self._body, key))
         return _text_box(kind, self._draft.scope_labels[key].removesuffix("/"), -2 - (self._start + key))
 
     def _drawn_edges(self, start: int, end: int, pairs: Sequence[tuple[str, str]], bends: list[Point],
@@ -183,7 +183,7 @@ class _PictureMaker:
 
         An edge of control has no tensor to copy."""
         flags = BACKWARDS if start > end else 0
-        memories = [(self._gallery.memory(self._body, source), self._gallery.memory(self._body, target))
+        memories = [(self._gallery.memory_of_node(self._body, source), self._gallery.memory_of_node(self._body, target))
                     for source, target in pairs if self._has_tensor(source, target)]
         copies = [(source, target) for source, target in memories if source != target]
         if len(copies) < len(pairs):

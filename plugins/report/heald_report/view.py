@@ -35,7 +35,7 @@ def view(args: Namespace) -> int:
     run = run_model(args, model)
     inspector = Inspector(model)
     with ticking("drawing"):
-        page = page_bytes(model, run.title, run.trace, live=inspector.description(), feeds=run.fed_tensors)
+        page = page_bytes(model, run.title, run.trace, live=inspector.form_data(), feeds=run.fed_tensors)
     try:
         server = ViewServer(page, inspector, args.port)
     except OSError as error:
