@@ -87,11 +87,11 @@ def test_a_new_version_serves_before_the_old_one_ends(tmp_path):
     world.add(2)
     world.manager.poll()
     assert world.serving == 1
-    assert world.manager.act()
+    assert world.manager.do_next_action()
     assert world.states == {1: "AVAILABLE", 2: "AVAILABLE"}
     assert world.serving == 2
-    assert world.manager.act()
-    assert not world.manager.act()
+    assert world.manager.do_next_action()
+    assert not world.manager.do_next_action()
     assert world.states == {1: "END", 2: "AVAILABLE"}
 
 
@@ -121,7 +121,7 @@ def test_a_broken_version_leaves_the_old_one_serving_and_is_shown(tmp_path):
     assert world.states == {1: "AVAILABLE", 2: "START"}
     for attempt in (1, 2):
         world.now += 59
-        assert not world.manager.act()
+        assert not world.manager.do_next_action()
         assert world.manager.seconds_to_next_attempt() == 1
         world.now += 1
         world.manager.settle()

@@ -160,7 +160,7 @@ def test_a_new_version_under_load_answers_every_request(tmp_path):
         assert answer.status == 200, answer
         answers.add(answer.json["predictions"][0])
         if at > 20:
-            server.manager.act()
+            server.manager.do_next_action()
     states = {row["version"]: row for row in client.ask("GET", "/v1/models/m").json["model_version_status"]}
     assert answers == {6.0}  # the latest version alone is wanted, and it is broken
     shutil.rmtree(tmp_path / "3")

@@ -31,7 +31,7 @@ from heald_serve.models.model_manager import ModelManager
 from heald_serve.server import ModelServer
 from heald_serve.v2.statistics import Statistics
 from heald_serve.workers.channel import Channel, ChannelEnded
-from heald_serve.workers.pulse import BEATS, Silence, beat_seconds, make_beats
+from heald_serve.workers.pulse import BEATS, Silence, beat_seconds, make_beat_function
 from heald_serve.workers.restart_policy import LONG_LIFE_SECONDS, RestartPolicy
 from heald_serve.workers.shared_cells import FILE_BYTES, SharedCells, make_file
 from heald_serve.workers.supervisor import Supervisor, describe_status
@@ -357,7 +357,7 @@ def test_a_parent_that_was_stopped_blames_no_worker():
 
 
 def test_a_loop_that_never_turns_is_silent(files):
-    make_beats(SharedCells(files, 0), "http", 1)
+    make_beat_function(SharedCells(files, 0), "http", 1)
     now = [0.0]
     silence, cells = Silence(lambda: now[0]), SharedCells(files, 1)
     for _ in range(4):

@@ -40,7 +40,7 @@ class Cells(Protocol):
     def of_metric(self, name: str) -> Iterable[tuple[tuple[str, ...], Sequence[float]]]:
         """Labels and numbers of a metric, in all processes; the labels may be repeated."""
 
-    def gauge(self, name: str) -> float:
+    def sum_of_gauge(self, name: str) -> float:
         """The sum of a gauge over the other processes and this one's last `set_gauge`."""
 
     def set_gauge(self, name: str, number: float) -> None: ...
@@ -145,7 +145,7 @@ class Metrics:
         if self._shared is None:
             return gauge.read()
         self._shared.set_gauge(gauge.name, gauge.read())
-        return self._shared.gauge(gauge.name)
+        return self._shared.sum_of_gauge(gauge.name)
 
     def gauge_sum(self, name: str) -> float:
         """The value of a gauge, over all processes."""

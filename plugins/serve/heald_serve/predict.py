@@ -133,9 +133,9 @@ class Predictor:
             future = self._executor.submit(self._run, prediction) if batching is None else self._batch(
                 batching, prediction)
         except BaseException:
-            self._forget()
+            self._count_end()
             raise
-        future.add_done_callback(lambda _: self._forget())
+        future.add_done_callback(lambda _: self._count_end())
         return future
 
     def may_be_brief(self, lease: Lease) -> bool:
@@ -220,7 +220,7 @@ class Predictor:
         future.add_done_callback(lambda _: self._on_run(prediction.lease.name, perf_counter() - start))
         return future
 
-    def _forget(self) -> None:
+    def _count_end(self) -> None:
         with self._lock:
             self._pending -= 1
             self._ends += 1

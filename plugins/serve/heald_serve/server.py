@@ -42,7 +42,7 @@ from .rest.rest_api import RestApi
 from .settings import Settings
 from .v2.inference import Inference
 from .v2.inference_api import InferenceApi
-from .workers.pulse import beat_seconds, make_beats
+from .workers.pulse import beat_seconds, make_beat_function
 from .workers.shared_cells import WORKERS_GAUGE
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ModelServer:
     def _settle(self) -> None:
         pause = threading.Event()
         while not self.manager.is_settled():
-            if not self.manager.act():
+            if not self.manager.do_next_action():
                 pause.wait(SLICE_SECONDS)
 
     def routes(self) -> Mapping[str, Route]:
@@ -242,7 +242,7 @@ class ModelServer:
         """A function that has the running loop show the parent of several workers that it turns."""
         if self._shared is None or not self.settings.silence_seconds:
             return lambda: None
-        return make_beats(self._shared, loop_name, beat_seconds(self.settings.silence_seconds))
+        return make_beat_function(self._shared, loop_name, beat_seconds(self.settings.silence_seconds))
 
     def _start_grpc(self) -> None:
         if self.grpc_server is not None:

@@ -91,27 +91,31 @@ class CallHandlers:
         self, service: str, methods: Mapping[str, Method], direct: Mapping[str, DirectMethod] = NO_DIRECT_METHODS
     ) -> grpc.GenericRpcHandler:
         """The handler of a service. `direct` has the methods that are tried first, for small messages."""
-        handlers = {name: self._handler(service, SERVICES[service][name], method, direct.get(name))
+        handlers = {name: self._make_handler(service, SERVICES[service][name], method, direct.get(name))
                     for name, method in methods.items()}
         return grpc.method_handlers_generic_handler(service, handlers)
 
-    def _handler(
+    def _make_handler(
         self, service: str, signature: Signature, method: Method, directly: DirectMethod | None
     ) -> grpc.RpcMethodHandler[Any, Any]:
         needs_token = not service.startswith(UNGUARDED)
         if signature.takes_stream:
-            return grpc.stream_stream_rpc_method_handler(self._stream(signature, method, needs_token=needs_token))
+            return grpc.stream_stream_rpc_method_handler(
+                self._make_stream_handler(signature, method, needs_token=needs_token))
         if signature.gives_stream:
-            return grpc.unary_stream_rpc_method_handler(self._watch(signature, method, needs_token=needs_token))
+            return grpc.unary_stream_rpc_method_handler(
+                self._make_watch_handler(signature, method, needs_token=needs_token))
         if signature.request in RUNS:
             return grpc.stream_unary_rpc_method_handler(
-                self._run(signature, method, directly, needs_token=needs_token))
-        return grpc.unary_unary_rpc_method_handler(self._unary(signature, method, needs_token=needs_token))
+                self._make_run_handler(signature, method, directly, needs_token=needs_token))
+        return grpc.unary_unary_rpc_method_handler(self._make_unary_handler(signature, method, needs_token=needs_token))
 
-    def _unary(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
-        return self._guarded(partial(self._answer, signature, method), needs_token=needs_token)
+    def _make_unary_handler(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+        return self._make_guarded_handler(partial(self._answer, signature, method), needs_token=needs_token)
 
-    def _run(self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool) -> Any:
+    def _make_run_handler(
+        self, signature: Signature, method: Method, directly: DirectMethod | None, *, needs_token: bool
+    ) -> Any:
         """The handler of a unary call that runs a model. It reads the message itself."""
         async def answer(_: Any, context: Any) -> bytes:
             data = await self._reader.read(context)
@@ -122,9 +126,9 @@ class CallHandlers:
             with self._room.admission():
                 return await self._answer(signature, method, data, context)
 
-        return self._guarded(answer, needs_token=needs_token)
+        return self._make_guarded_handler(answer, needs_token=needs_token)
 
-    def _guarded(self, answer: Callable[[Any, Any], Awaitable[bytes]], *, needs_token: bool) -> Any:
+    def _make_guarded_handler(self, answer: Callable[[Any, Any], Awaitable[bytes]], *, needs_token: bool) -> Any:
         """The handler of a call with one answer: its caller is checked, and a fault ends the call with its status."""
         async def handle(request: Any, context: Any) -> bytes:
             try:
@@ -145,7 +149,7 @@ class CallHandlers:
             written: bytes = await call.convert(answer.ByteSize(), answer.SerializeToString)
             return written
 
-    def _watch(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+    def _make_watch_handler(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
         async def handle(data: bytes, context: Any) -> AsyncIterator[bytes]:
             try:
                 self._check_caller(context, needs_token=needs_token)
@@ -159,7 +163,7 @@ class CallHandlers:
 
         return handle
 
-    def _stream(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
+    def _make_stream_handler(self, signature: Signature, method: Method, *, needs_token: bool) -> Any:
         async def handle(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
             try:
                 self._check_caller(context, needs_token=needs_token)

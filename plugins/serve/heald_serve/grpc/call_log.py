@@ -42,14 +42,14 @@ class LoggedHandlers(grpc.GenericRpcHandler):
 
     def _wrap(self, path: str, handler: Any) -> Any:
         if handler.unary_unary is not None:
-            return grpc.unary_unary_rpc_method_handler(self._unary(path, handler.unary_unary))
+            return grpc.unary_unary_rpc_method_handler(self._make_logged_unary(path, handler.unary_unary))
         if handler.stream_unary is not None:
-            return grpc.stream_unary_rpc_method_handler(self._unary(path, handler.stream_unary))
+            return grpc.stream_unary_rpc_method_handler(self._make_logged_unary(path, handler.stream_unary))
         if handler.stream_stream is not None:
-            return grpc.stream_stream_rpc_method_handler(self._stream(path, handler.stream_stream))
-        return grpc.unary_stream_rpc_method_handler(self._stream(path, handler.unary_stream))
+            return grpc.stream_stream_rpc_method_handler(self._make_logged_stream(path, handler.stream_stream))
+        return grpc.unary_stream_rpc_method_handler(self._make_logged_stream(path, handler.unary_stream))
 
-    def _unary(self, path: str, answer: Callable[[Any, Any], Any]) -> Any:
+    def _make_logged_unary(self, path: str, answer: Callable[[Any, Any], Any]) -> Any:
         async def answer_logged(request: Any, context: Any) -> bytes:
             with self._recorded(path, context):
                 written: bytes = await answer(request, context)
@@ -57,7 +57,7 @@ class LoggedHandlers(grpc.GenericRpcHandler):
 
         return answer_logged
 
-    def _stream(self, path: str, answer: Callable[[Any, Any], AsyncIterator[bytes]]) -> Any:
+    def _make_logged_stream(self, path: str, answer: Callable[[Any, Any], AsyncIterator[bytes]]) -> Any:
         async def answer_logged(request: Any, context: Any) -> AsyncIterator[bytes]:
             with self._recorded(path, context):
                 async for part in answer(request, context):

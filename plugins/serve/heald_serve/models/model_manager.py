@@ -1,6 +1,7 @@
 """The versions that are wanted, and the actions that lead to them.
 
-A poll replaces the set of wanted versions of each model. `act` does one action of all that are due, unloads first:
+A poll replaces the set of wanted versions of each model. `do_next_action` does one action of all that are due,
+unloads first:
 
 - an unwanted version is unloaded when a wanted one is available, when none is wanted, or when another unwanted one
   serves; so a model that was available stays available;
@@ -50,7 +51,7 @@ class VersionStatus(NamedTuple):
 class ModelManager:
     """The versions of all models. Requests call `find` and `statuses`, one thread the others.
 
-    `loads`: runs the loads; None has `act` run them. `report` gets a line for each change.
+    `loads`: runs the loads; None has `do_next_action` run them. `report` gets a line for each change.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class ModelManager:
             if ended is None or (ended.state == END and (ended.error is None or version not in earlier)):
                 servables[version] = Servable(name, version, path)
 
-    def act(self) -> bool:
+    def do_next_action(self) -> bool:
         """Do one action that is due. Returns False when none is."""
         with self._lock:
             for name, servables in self._servables.items():
@@ -158,7 +159,7 @@ class ModelManager:
 
     def settle(self) -> None:
         """Do all actions that are due."""
-        while self.act():
+        while self.do_next_action():
             pass
 
     def _next_unload(self, name: str, servables: Mapping[int, Servable]) -> Servable | None:

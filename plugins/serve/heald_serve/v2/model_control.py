@@ -27,7 +27,7 @@ class ModelControl:
     def load(self, name: str) -> None:
         """Raises NotFound for a model that was never listed, FailedPrecondition for one that does not load."""
         with self._lock:
-            config = self._known(name)
+            config = self._config_to_control(name)
             self._lists.replace_models([*self._others(name), config])
             while not self._lists.is_settled() and not self._errors(name):
                 self._pause.wait(SLICE_SECONDS)
@@ -38,12 +38,12 @@ class ModelControl:
     def unload(self, name: str) -> None:
         """The versions end after their running requests. Raises NotFound for a model that was never listed."""
         with self._lock:
-            self._known(name)
+            self._config_to_control(name)
             self._lists.replace_models(self._others(name))
             while any(is_available(rows) for rows in self._lists.statuses(name)):
                 self._pause.wait(SLICE_SECONDS)
 
-    def _known(self, name: str) -> ModelConfig:
+    def _config_to_control(self, name: str) -> ModelConfig:
         if not self._is_allowed:
             raise PermissionDenied("models are loaded and unloaded by the server's options alone",
                                    hint="--allow_model_control")

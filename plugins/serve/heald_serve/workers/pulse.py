@@ -27,7 +27,7 @@ def beat_seconds(silence_seconds: float) -> float:
     return min(LONGEST_BEAT_SECONDS, silence_seconds / BEATS_OF_SILENCE)
 
 
-def make_beats(cells: Cells, loop_name: str, seconds: float) -> Callable[[], None]:
+def make_beat_function(cells: Cells, loop_name: str, seconds: float) -> Callable[[], None]:
     """A function that has the running event loop raise its count until its end.
 
     The count is there before, so that a loop that never turns is silent, too.

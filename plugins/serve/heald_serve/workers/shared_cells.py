@@ -113,7 +113,7 @@ class SharedCells:
     def set_gauge(self, name: str, number: float) -> None:
         self.make(GAUGE_PREFIX + name, (), 1)[0] = number
 
-    def gauge(self, name: str) -> float:
+    def sum_of_gauge(self, name: str) -> float:
         """The sum of all processes."""
         return sum(numbers[0] for _, numbers in self.of_metric(GAUGE_PREFIX + name))
 

@@ -79,10 +79,10 @@ class WorkerProcess:
 
     def _run(self) -> None:
         is_restart = False
-        while self._live(is_restart=is_restart):
+        while self._run_one_life(is_restart=is_restart):
             is_restart = True
 
-    def _live(self, *, is_restart: bool) -> bool:
+    def _run_one_life(self, *, is_restart: bool) -> bool:
         """One life of the process. Returns True when another one follows."""
         start = monotonic()
         with self._lock:
