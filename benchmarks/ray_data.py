@@ -29,7 +29,7 @@ import numpy as np
 from eager_pairs import median_interval
 from heald_ray.connection import open_connection
 from heald_ray.predictor import model_arguments
-from heald_ray.run_engine import BATCHES_PER_ACTOR, BatchRunner, Step
+from heald_ray.run_engine import BATCHES_PER_ACTOR, BatchRunner, BatchStep
 from tabulate import tabulate
 
 ACTORS = 2
@@ -93,7 +93,7 @@ def open_actors(path: Path) -> Iterator[list[Any]]:
 
 def run_on_actors(actors: Sequence[Any], array: Any, images: int) -> float:
     """Run the batches on the actors, two under way for each, and return the seconds."""
-    step = Step(actors)
+    step = BatchStep(actors)
     with ThreadPoolExecutor(BATCHES_PER_ACTOR * len(actors)) as threads:
         start = perf_counter()
         for outputs in [threads.submit(step, array) for _ in range(images // len(array))]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
-from heald_ray.model_files import model_path, read_files
+from heald_ray.model_files import model_path, read_model_files
 from heald_ray.predictor import Predictor
 from heald_ray.versions import check_versions, installed_versions
 
@@ -23,7 +23,7 @@ def node(tmp_path, monkeypatch):
 
 
 def path_on_node(model):
-    files, contents = read_files(model)
+    files, contents = read_model_files(model)
     return model_path(files, lambda: contents)
 
 
@@ -42,7 +42,7 @@ def test_a_models_files_arrive_as_they_were(node, name):
 
 
 def test_files_that_are_on_the_node_are_used_again_and_no_contents_are_asked_for(node):
-    files, contents = read_files(DIGITS / "frozen.pb")
+    files, contents = read_model_files(DIGITS / "frozen.pb")
     reads = []
 
     def read_contents():
@@ -54,7 +54,7 @@ def test_files_that_are_on_the_node_are_used_again_and_no_contents_are_asked_for
 
 
 def test_changed_files_of_a_node_are_data_loss(node):
-    files, contents = read_files(DIGITS / "frozen.pb")
+    files, contents = read_model_files(DIGITS / "frozen.pb")
     model = model_path(files, lambda: contents)
     model.write_bytes(b"x" * model.stat().st_size)
     with pytest.raises(DataLoss, match="are not those of the model"):
@@ -62,7 +62,7 @@ def test_changed_files_of_a_node_are_data_loss(node):
 
 
 def test_a_folder_that_others_may_write_to_is_refused(node):
-    files, contents = read_files(DIGITS / "frozen.pb")
+    files, contents = read_model_files(DIGITS / "frozen.pb")
     model_path(files, lambda: contents).parents[1].chmod(0o777)
     with pytest.raises(PermissionDenied, match="others may write to it"):
         model_path(files, lambda: contents)
@@ -70,16 +70,16 @@ def test_a_folder_that_others_may_write_to_is_refused(node):
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(node, name):
-    files, contents = read_files(DIGITS / "frozen.pb")
+    files, contents = read_model_files(DIGITS / "frozen.pb")
     with pytest.raises(InvalidArgument, match="leads out"):
         model_path(files._replace(name=name), lambda: contents)
 
 
 def test_a_path_without_a_file_is_not_found(tmp_path):
     with pytest.raises(NotFound, match="no file and no folder"):
-        read_files(tmp_path / "absent")
+        read_model_files(tmp_path / "absent")
     with pytest.raises(NotFound, match="has no file"):
-        read_files(tmp_path)
+        read_model_files(tmp_path)
 
 
 def test_other_versions_are_named_with_both_sides():

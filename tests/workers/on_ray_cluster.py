@@ -20,9 +20,9 @@ import heald
 import heald_ray
 import numpy as np
 from heald.errors import HealdError
-from heald_ray.model_files import read_files
+from heald_ray.model_files import read_model_files
 from heald_ray.predictor import model_arguments, predictor_arguments
-from heald_ray.run_engine import BatchRunner, Step, _get
+from heald_ray.run_engine import BatchRunner, BatchStep, _get
 from heald_ray.sent_config import pack_config
 
 DIGITS = Path(sys.argv[1])
@@ -37,27 +37,27 @@ CUT_RUN = """
 import os, signal, sys, threading
 import heald_tools.rows.sinks as sinks
 from heald.__main__ import main
-from heald_ray.run_engine import Step
+from heald_ray.run_engine import BatchStep
 
 def kill_actor():
     from ray._private.state import actors  # the public list needs the dashboard
-    mine = Step.actors[0]._actor_id.hex()
+    mine = BatchStep.actors[0]._actor_id.hex()
     os.kill(actors(mine)["Pid"], signal.SIGKILL)
 
 CUTS = {"actor_killed": kill_actor, "caller_killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
         "interrupted": lambda: os.kill(os.getpid(), signal.SIGINT), "": None}
 sinks.SHARD_ROWS = 300
-cut, lock, calls, call_actor = CUTS[sys.argv.pop(1)], threading.Lock(), [], Step.__call__
+cut, lock, calls, call_actor = CUTS[sys.argv.pop(1)], threading.Lock(), [], BatchStep.__call__
 
 def call(self, *arrays):
     with lock:
         calls.append(None)
         if len(calls) == 150 and cut is not None:
-            Step.actors = self._actors
+            BatchStep.actors = self._actors
             cut()
     return call_actor(self, *arrays)
 
-Step.__call__ = call
+BatchStep.__call__ = call
 sys.argv[0] = "heald"
 sys.exit(main())
 """
@@ -99,10 +99,10 @@ def data_set_facts(ray: Any) -> dict[str, Any]:
     return {"equal": np.array_equal([row["Identity_1"] for row in rows], expected), "columns": sorted(rows[0])}
 
 
-def start_runner(ray: Any, options: dict[str, Any] | None = None, **changes: Any) -> tuple[Step, Any]:
+def start_runner(ray: Any, options: dict[str, Any] | None = None, **changes: Any) -> tuple[BatchStep, Any]:
     runner = ray.remote(BatchRunner).options(**(options or {})).remote()
     _get(runner.load.remote({**model_arguments(MODEL), **changes}))
-    return Step([runner]), runner
+    return BatchStep([runner]), runner
 
 
 class Owner:
@@ -118,7 +118,7 @@ def actor_facts(ray: Any) -> dict[str, Any]:
     def start(**changes: Any) -> None:
         start_runner(ray, **changes)
 
-    files, contents = read_files(MODEL)
+    files, contents = read_model_files(MODEL)
     wrong = np.array(contents)
     wrong[-1] ^= 1
     step, runner = start_runner(ray)

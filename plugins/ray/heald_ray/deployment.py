@@ -33,7 +33,7 @@ from heald_serve.rest.rest_api import signature_name
 from ray import serve
 
 from .connection import check_connected
-from .model_files import ModelFiles, model_path, read_files
+from .model_files import ModelFiles, model_path, read_model_files
 from .predictor import LoadedModel, get_contents, model_arguments
 
 VERSION = 1
@@ -107,7 +107,7 @@ class ModelKeeper:
         import ray
 
         path = model_path(ModelFiles(*model), lambda: get_contents(*contents))
-        self._reference = ray.put(read_files(path)[1])
+        self._reference = ray.put(read_model_files(path)[1])
 
     def contents(self) -> list[Any]:
         """Return a reference to the contents, within a list: Ray moves the contents to each node at most once."""

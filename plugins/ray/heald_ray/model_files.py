@@ -37,7 +37,7 @@ class ModelFiles(NamedTuple):
     digest: str
 
 
-def read_files(path: str | os.PathLike[str]) -> tuple[ModelFiles, Any]:
+def read_model_files(path: str | os.PathLike[str]) -> tuple[ModelFiles, Any]:
     """Return the manifest and the contents of a model's files, one behind the other, as an array of bytes.
 
     Raises NotFound and PermissionDenied for files that cannot be read, InvalidArgument for too many of them.

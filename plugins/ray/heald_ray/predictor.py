@@ -18,7 +18,7 @@ from heald.errors import InvalidArgument, Unavailable
 from heald.runtime.contract import in_this_process
 
 from .connection import check_connected
-from .model_files import ModelFiles, ReadContents, model_path, read_files
+from .model_files import ModelFiles, ReadContents, model_path, read_model_files
 from .sent_config import pack_config, unpack_config
 from .versions import check_versions, installed_versions
 
@@ -60,7 +60,7 @@ def model_arguments(
     check_connected()
     import ray
 
-    files, contents = read_files(model)
+    files, contents = read_model_files(model)
     return {"model": [files.name, dict(files.sizes), files.digest], "contents": [ray.put(contents)], **arguments}
 
 

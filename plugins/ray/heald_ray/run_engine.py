@@ -40,7 +40,7 @@ class BatchRunner:
         return self._loaded.run(*arrays)
 
 
-class Step:
+class BatchStep:
     """Called with the arrays of a batch, it returns the outputs of an actor. Any thread may call."""
 
     def __init__(self, actors: Sequence[Any]) -> None:
@@ -65,7 +65,7 @@ class Step:
 def open_step(
     model: str, *, address: str, insecure: bool, actors: int, resources: Mapping[str, float],
     path_on_workers: str | None, outputs: Sequence[str], options: Mapping[str, Any],
-) -> Iterator[Step]:
+) -> Iterator[BatchStep]:
     """Yield the step of `actors` actors, each with `resources`, which end with the block.
 
     `path_on_workers`: The path of the model on all nodes; None to send its files. `options`: Of `heald.load`.
@@ -88,7 +88,7 @@ def open_step(
             if list(names) != list(outputs):
                 raise FailedPrecondition(f"the model of a worker has the outputs {', '.join(names)}, and the caller's "
                                          f"{', '.join(outputs)}", hint="both paths must lead to one model")
-        yield Step(runners)
+        yield BatchStep(runners)
 
 
 def _get(reference: Any, seconds: float | None = None) -> Any:

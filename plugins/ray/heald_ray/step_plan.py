@@ -53,7 +53,7 @@ def plan_step(
 ) -> StepPlan:
     """Return the plan of a step. Raises the error of a needed node that has no task."""
     fed = set(feeds)
-    needs = _Needs(graphs, fed)
+    needs = _NeededNodes(graphs, fed)
     needed_names = [name for name, port in fetches if (name, port) not in fed] + list(targets)
     places = needs.collect([(graphs.task_of[name], name) for name in needed_names])
     waves = needs.waves(places)
@@ -73,7 +73,7 @@ def plan_step(
     return StepPlan(plans, len(messages))
 
 
-class _Needs:
+class _NeededNodes:
     """The nodes that a step needs, across workers."""
 
     def __init__(self, graphs: TaskGraphs, fed: set[tuple[str, int]]) -> None:

@@ -127,7 +127,7 @@ class _TaskChoice:
         for group in colocation_groups(self._graph, edges):
             tasks = self._requested_tasks([name for name in group if name in self._graph])
             if len(tasks) > 1:
-                self._refuse(tasks, group)
+                self._note_refusal(tasks, group)
             if tasks:
                 task_of.update(dict.fromkeys(group, next(iter(tasks))))
             elif len(group) > 1 or self._graph[group[0]].op != CONST:
@@ -141,7 +141,8 @@ class _TaskChoice:
             entry = self._nodes[node.name]
             for index, source in enumerate(node.inputs):
                 producer = self._nodes[source.node]
-                if isinstance(entry, HealdError) or isinstance(producer, HealdError) or _stays(entry, index):
+                if (isinstance(entry, HealdError) or isinstance(producer, HealdError)
+                        or _must_stay_in_process(entry, index)):
                     yield node.name, source.node
 
     def _loop_edges(self) -> Iterator[tuple[str, str]]:
@@ -177,7 +178,7 @@ class _TaskChoice:
                     tasks.setdefault(task, f"{name}/{inner.name}")
         return tasks
 
-    def _refuse(self, tasks: Mapping[int, str], group: list[str]) -> None:
+    def _note_refusal(self, tasks: Mapping[int, str], group: list[str]) -> None:
         """Note the error of a group whose members request several tasks."""
         loop = next((name for name, members in self._loops.items() if not set(members).isdisjoint(group)), None)
         first = self._graph[next(iter(tasks.values()))]
@@ -202,7 +203,7 @@ class _TaskChoice:
                 task_of[node.name] = next(iter(consumer_tasks)) if len(consumer_tasks) == 1 else 0
 
 
-def _stays(entry: Resolved, index: int) -> bool:
+def _must_stay_in_process(entry: Resolved, index: int) -> bool:
     """True for an input that no process border may cut: a handle, or a reference that the node writes in place."""
     tensor = entry.input_tensors[index]
     return tensor.dtype in HANDLE_TYPES or any(arg.is_ref for arg in entry.op.inputs if arg.name == tensor.arg)
