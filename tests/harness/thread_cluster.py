@@ -19,7 +19,7 @@ class ThreadCluster(Cluster):
     `posted`: the number of calls between workers, by their method, source and destination.
     """
 
-    def __init__(self, parts: Any, config: bytes) -> None:
+    def __init__(self, parts: Any, config: str) -> None:
         self._parts, self._config = dict(parts), config
         self.starts = Counter(list(parts))
         self.posted: Counter[tuple[str, int, int]] = Counter()

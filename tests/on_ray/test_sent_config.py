@@ -6,6 +6,7 @@ import os
 
 import pytest
 from heald.errors import InvalidArgument, NotFound
+from heald.runtime.config import load_config
 from heald_ray.sent_config import pack_config, unpack_config
 
 
@@ -73,6 +74,63 @@ def test_a_workers_own_settings_count_behind_the_callers(folders, monkeypatch):
     monkeypatch.setenv("HEALD_LIMITS__MEMORY", "20%")
     config = unpack_config(text)
     assert (config.work_queue.threads, config.limits.memory) == (1, "20%")
+
+
+def test_relative_paths_of_each_source_are_those_of_the_callers_folder(folders, monkeypatch):
+    caller, worker = folders
+    (caller / "own.toml").write_text(
+        '[cluster]\ncheckpoint = "saved/model"\n[plugins]\nload = ["one.py", "two.three"]\n')
+    monkeypatch.setenv("HEALD_CONFIG", "own.toml")
+    monkeypatch.setenv("HEALD_FILES__WRITE", "results, /data/more")
+    monkeypatch.setenv("HEALD_PLACEMENT", "{statistics = 'times.pb', order = ['CPU']}")
+    text = pack_config({"files": {"read": ["data", "data/more"]}})
+    monkeypatch.chdir(worker)
+    for name in ("HEALD_FILES__WRITE", "HEALD_PLACEMENT"):
+        monkeypatch.delenv(name)
+    config = unpack_config(text)
+    assert config.files.read == (str(caller / "data"), str(caller / "data/more"))
+    assert config.files.write == (str(caller / "results"), "/data/more")
+    assert (config.placement.statistics, config.placement.order) == (str(caller / "times.pb"), ("CPU",))
+    assert config.cluster.checkpoint == str(caller / "saved/model")
+    assert config.plugins.load == (str(caller / "one.py"), "two.three")
+    assert origins_of(config)["files.write"][1] == "environment HEALD_FILES__WRITE of the caller"
+
+
+def test_no_path_stays_no_path(folders, monkeypatch):
+    monkeypatch.setenv("HEALD_PLACEMENT__STATISTICS", "none")
+    config = unpack_config(pack_config({"files": {"read": []}, "cluster": {"checkpoint": None}}))
+    assert (config.placement.statistics, config.files.read, config.cluster.checkpoint) == (None, (), None)
+
+
+def test_a_worker_reads_no_file_that_its_caller_names_but_one_of_its_own(folders, monkeypatch):
+    caller, worker = folders
+    (caller / "own.toml").write_text("[work_queue]\nthreads = 3\n")
+    (worker / "node.toml").write_text('[work_queue]\nthreads = 9\n[limits]\nmemory = "20%"\n')
+    monkeypatch.setenv("HEALD_CONFIG", str(caller / "own.toml"))
+    text = pack_config()
+    monkeypatch.chdir(worker)
+    (caller / "own.toml").unlink()
+    assert unpack_config(text).work_queue.threads == 3
+    monkeypatch.setenv("HEALD_CONFIG", str(worker / "node.toml"))
+    config = unpack_config(text)
+    assert (config.work_queue.threads, config.limits.memory) == (3, "20%")
+
+
+def test_the_config_of_a_runtime_is_sent_as_it_is(folders):
+    config = unpack_config(pack_config(load_config({"kernels": {"Add": "b"}})))
+    assert origins_of(config) == {"kernels.Add": ("b", "argument of the caller")}
+
+
+def test_dates_of_files_arrive_as_texts(folders):
+    caller, _ = folders
+    (caller / "own.toml").write_text("[plugin.x]\nsince = 2026-01-02\nat = 10:00:00\n")
+    assert unpack_config(pack_config(caller / "own.toml")).plugin("x") == {"since": "2026-01-02", "at": "10:00:00"}
+
+
+@pytest.mark.parametrize("value", [object(), [object()], {1, 2}, b"a", 1j])
+def test_a_value_that_json_lacks_is_an_error_at_the_caller(folders, value):
+    with pytest.raises(InvalidArgument, match="sent as JSON"):
+        pack_config({"plugin": {"x": {"a": value}}})
 
 
 @pytest.mark.parametrize(("argument", "kind"), [

@@ -28,6 +28,7 @@ from heald.errors import (
     Unimplemented,
 )
 from heald.runtime.values import dtypes
+from heald_ray.sent_config import pack_config
 from heald_ray.session import ClusterSession
 from heald_ray.task_graphs import Requests, cut_by_task
 from heald_ray.tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
@@ -462,7 +463,7 @@ def test_a_worker_that_started_again_refuses_steps_until_it_is_renewed():
         opened.run([], targets=["init"])
         plan = next(iter(opened.steps.values())).texts[1]
     part = heald.graphdef.dumps(counter().replace(nodes=[each.replace(device="") for each in counter()]))
-    worker = Worker(1, part, b"{}", lambda *_: Future(), start=2)
+    worker = Worker(1, part, pack_config(), lambda *_: Future(), start=2)
     succeeded, error = worker.run(7, 7, plan, pack_tensors([]), None)
     assert (succeeded, type(unpack_error(error))) == (False, Unavailable)
     assert worker.renew(part, None)[0]

@@ -8,12 +8,14 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
+from harness.thread_cluster import ThreadCluster
 from heald.api import Graph, Node
 from heald.errors import HealdWarning, InvalidArgument, NotFound, Unimplemented
 from heald.graphs.session import compile_model
 from heald.runtime.contract import in_this_process
 from heald.runtime.service import runtime
 from heald.runtime.values import dtypes
+from heald_ray.sent_config import unpack_config
 from heald_ray.session import ClusterSession
 
 PLUGIN = '''
@@ -28,8 +30,7 @@ def connect(graph, config, target, device):
     from heald_ray.session import ClusterSession
 
     own = runtime(config)
-    settings = own.config.explicit_settings(own.plugins.configs)
-    return ClusterSession(graph, ThreadCluster, own.config.cluster.workers, settings, own.config.cluster.max_steps)
+    return ClusterSession(graph, ThreadCluster, own.config.cluster.workers, own.config, own.config.cluster.max_steps)
 
 @hookimpl
 def heald_sessions(registry):
@@ -69,6 +70,27 @@ def test_a_session_without_a_target_has_the_one_of_config(config, tmp_path):
             assert session.run("z", {"x": X}).tolist() == [1, 2, 3]
             assert session.placement()["y"].device == "/job:worker/replica:0/task:1/device:CPU:0"
             assert session.placement().table()[1]["assigned"] == "/job:worker/replica:0/task:1/device:CPU:0"
+
+
+def test_workers_get_the_layers_of_the_caller_with_their_origins(tmp_path, monkeypatch):
+    (tmp_path / "own.toml").write_text("[work_queue]\nthreads = 2\n[files]\nread = ['data']\n", "utf-8")
+    (tmp_path / "heald.toml").write_text("[passes]\ndisable = ['fusion']\n", "utf-8")
+    monkeypatch.setenv("HEALD_LIMITS__MEMORY", "90%")
+    monkeypatch.chdir(tmp_path)
+    texts: list[str] = []
+
+    def start(parts, text):
+        texts.append(text)
+        return ThreadCluster(parts, text)
+
+    whole = graph(placeholder("x", (3,)), node("z", "Abs", "x", device=T1))
+    with ClusterSession(whole, start, 2, "own.toml") as session:
+        assert session.run("z", {"x": X}).tolist() == [1, 2, 3]
+    rows = {row.key: (row.value, row.origin) for row in unpack_config(texts[0]).origins()}
+    assert rows["files.read"] == ((str(tmp_path / "data"),), "own.toml:4 of the caller")
+    assert rows["work_queue.threads"] == (2, "own.toml:2 of the caller")
+    assert rows["limits.memory"] == ("90%", "environment HEALD_LIMITS__MEMORY of the caller")
+    assert rows["passes.disable"][1] == f"{tmp_path / 'heald.toml'}:2 of the caller"
 
 
 @pytest.mark.filterwarnings("ignore:config remaps")

@@ -67,7 +67,7 @@ PINNED = {
         "heald.graphs.compiler": {
             "HANDLE_TYPES", "HostTensors", "Partitioner", "Resolved", "called_functions", "colocation_groups",
             "flatten_fetches", "name_tuple", "outermost_loops", "resolve", "target_node", "tensor_of_name"},
-        "heald.runtime.config": {"Config", "FoundFile", "Setting", "gather_layers", "load_config"},
+        "heald.runtime.config": {"Config", "FILE_VARIABLE", "FoundFile", "Setting", "gather_layers", "load_config"},
         "heald.runtime.contract": {"Assignment", "CONST", "DeviceName", "Placement", "in_this_process"},
         "heald.runtime.executor": {"Event", "Trace"},
         "heald.runtime.host": {"LocalRendezvous"},

@@ -25,4 +25,4 @@ class Cluster(Protocol):
         """End all workers. A second call does nothing."""
 
 
-StartCluster = Callable[[Mapping[int, bytes], bytes], Cluster]  # the graph of each task, and the workers' config
+StartCluster = Callable[[Mapping[int, bytes], str], Cluster]  # the graph of each task, and the workers' config

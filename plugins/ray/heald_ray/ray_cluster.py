@@ -43,7 +43,6 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
     if device is not None:
         raise InvalidArgument("a session of several workers takes no device", hint="request devices in the graph")
     callers_runtime = runtime.runtime(config)
-    settings = callers_runtime.config.explicit_settings(callers_runtime.plugins.configs)
     cluster = callers_runtime.config.cluster
     _, _, place_of_cluster = target.partition(":")
     address = check_address(target if place_of_cluster.startswith("//") else place_of_cluster or LOCAL)
@@ -56,13 +55,13 @@ def make_session(graph: Graph, config: Any, *, target: str, device: str | None) 
         raise FailedPrecondition(f"this process is connected to another cluster than {address}",
                                  hint="call ray.shutdown() first")
     return ClusterSession(graph, lambda parts, text: RayCluster(parts, text, cluster.max_steps), cluster.workers,
-                          settings, cluster.max_steps)
+                          callers_runtime.config, cluster.max_steps)
 
 
 class RayWorker:
     """The actor: a Worker that reaches the others by their names."""
 
-    def __init__(self, cluster: str, task: int, graph: bytes | list[Any], config: bytes) -> None:
+    def __init__(self, cluster: str, task: int, graph: bytes | list[Any], config: str) -> None:
         import ray
 
         self._ray, self._cluster = ray, cluster
@@ -100,7 +99,7 @@ def _actor_name(cluster: str, task: int) -> str:
 class RayCluster(Cluster):
     """Starts an actor for each task. Raises the error of a worker's start, or Unavailable."""
 
-    def __init__(self, parts: Mapping[int, bytes], config: bytes, most_steps: int) -> None:
+    def __init__(self, parts: Mapping[int, bytes], config: str, most_steps: int) -> None:
         import ray
 
         self._ray, name = ray, uuid4().hex

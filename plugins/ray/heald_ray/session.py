@@ -37,16 +37,17 @@ from heald.errors import (
     describe_exception,
 )
 from heald.graphs.compiler import flatten_fetches, name_tuple, resolve, target_node, tensor_of_name
+from heald.runtime.config import Config, load_config
 from heald.runtime.contract import Assignment, Placement
 from heald.runtime.service import check_limits, convert_feed, dict_of_mapping
 
 from .cluster import StartCluster
 from .lifelines import Lifelines
+from .sent_config import config_without_remap, pack_config
 from .step_plan import StepPlan, plan_step
 from .task_graphs import Nodes, Requests, TaskGraphs, cut_by_task, task_name
 from .tensor_message import pack_error, pack_tensors, unpack_error, unpack_tensors
 from .trace_message import merge_traces
-from .worker import config_without_remap, worker_config
 
 MOST_STEPS = 64  # steps in flight
 ABORT_SECONDS = 5.0  # seconds that the session waits for workers after it has aborted a step
@@ -68,21 +69,21 @@ class _Step(NamedTuple):
 class ClusterSession:
     """Runs steps of a graph in `count` workers. Several threads may share one session.
 
-    `start`: starts the workers. `config`: a mapping. `max_steps`: the most steps in flight.
+    `start`: starts the workers. `config`: as of `heald.Session`. `max_steps`: the most steps in flight.
     """
 
     @boundary
     def __init__(
-        self, graph: Graph, start: StartCluster, count_of_tasks: int, config: Mapping[str, Any] | None = None,
+        self, graph: Graph, start: StartCluster, count_of_tasks: int, config: Config | Mapping[str, Any] | None = None,
         max_steps: int = MOST_STEPS,
     ) -> None:
         if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
             raise InvalidArgument(f"max_steps is {max_steps!r}", hint="give a number of 1 or more")
-        self._config = dict(config or {})
+        self._config = load_config(config).with_absolute_paths()
         self._count = count_of_tasks
-        placement = self._config.get("placement", {})
-        self._requests = Requests(count_of_tasks, placement.get("remap", {}))
-        self._graph = _without_devices(graph) if placement.get("clear") else graph
+        placement = self._config.placement
+        self._requests = Requests(count_of_tasks, placement.remap)
+        self._graph = _without_devices(graph) if placement.clear else graph
         self._local: Any = heald.Session(_without_devices(graph), config_without_remap(self._config, fallback="allow"),
                                          target="local")
         self._lock = threading.Lock()
@@ -92,7 +93,7 @@ class ClusterSession:
         self._closed = threading.Event()
         self._nodes, self._graphs = self._read(self._graph)
         parts = {task: heald.graphdef.dumps(part) for task, part in self._graphs.parts.items()}
-        self.cluster = start(parts, worker_config(self._config))
+        self.cluster = start(parts, pack_config(self._config))
         self.lifelines = Lifelines(self.cluster, range(count_of_tasks), self._renew)
 
     @boundary
@@ -247,8 +248,8 @@ class ClusterSession:
 
     def _renew(self, task: int) -> Future[Any]:
         """Tell a worker that started again the graph, which may have been extended, and the checkpoint."""
-        checkpoint = self._config.get("cluster", {}).get("checkpoint")
-        return self.cluster.call(task, "renew", heald.graphdef.dumps(self._graphs.parts[task]), checkpoint)
+        return self.cluster.call(task, "renew", heald.graphdef.dumps(self._graphs.parts[task]),
+                                 self._config.cluster.checkpoint)
 
     def _check_open(self) -> None:
         if self._closed.is_set():

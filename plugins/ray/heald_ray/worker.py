@@ -16,11 +16,9 @@ function that sends a message to another worker.
 from __future__ import annotations
 
 import json
-import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -31,13 +29,12 @@ from heald.errors import (
     FailedPrecondition,
     HealdError,
     Internal,
-    InvalidArgument,
     Unavailable,
     describe_exception,
 )
-from heald.runtime.config import Config, load_config
 from heald.runtime.host import LocalRendezvous
 
+from .sent_config import config_without_remap, unpack_config
 from .task_graphs import task_name
 from .tensor_message import Message, pack_error, pack_tensors, unpack_error, unpack_tensors
 from .trace_message import pack_trace
@@ -48,15 +45,15 @@ Post = Callable[[int, str, tuple[Any, ...]], Future[Any]]
 
 
 class Worker:
-    """One task. `graph`: the bytes of its GraphDef. `config`: JSON of the session's config.
+    """One task. `graph`: the bytes of its GraphDef. `config`: the session's config, as `pack_config` returns it.
 
     `start`: counts the starts of this task; a later one has lost the variables of the earlier.
     """
 
-    def __init__(self, task: int, graph: bytes, config: bytes, post: Post, start: int = 1) -> None:
+    def __init__(self, task: int, graph: bytes, config: str, post: Post, start: int = 1) -> None:
         self._task, self._post, self._start = task, post, start
         self._graph: Graph = heald.graphdef.loads(graph)
-        self._session: Any = heald.Session(self._graph, config_without_remap(json.loads(config)), target="local")
+        self._session: Any = heald.Session(self._graph, config_without_remap(unpack_config(config)), target="local")
         self._lock = threading.Lock()
         self.meetings: dict[int, LocalRendezvous] = {}
         self.tokens: dict[int, heald.CancelToken] = {}
@@ -250,21 +247,3 @@ def _wait_for_answers(answers: Sequence[Future[Any]], token: heald.CancelToken) 
             next_answer.result()
     finally:
         token.forget(number)
-
-
-def config_without_remap(settings: Mapping[str, Any], **placement: Any) -> Config:
-    """Return the config of a process whose graph has been cut: its requests are remapped, or cleared, already.
-
-    The settings have those of the caller's named file, which this process may lack.
-    """
-    config = load_config(settings, environ={name: text for name, text in os.environ.items() if name != "HEALD_CONFIG"})
-    config.placement = replace(config.placement, remap={}, clear=False, **placement)
-    return config
-
-
-def worker_config(config: Mapping[str, Any]) -> bytes:
-    """Return the config of workers as JSON. Raises InvalidArgument for a value that JSON lacks."""
-    try:
-        return json.dumps(dict(config)).encode()
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"the config of workers is sent as JSON: {error}") from None

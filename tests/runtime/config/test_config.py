@@ -199,26 +199,24 @@ def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
         load(tmp_path, {"plugins": {"strict": True}}, "[plugins]\nstrict = 'yes'")
 
 
-def test_explicit_settings_are_the_argument_of_another_process(tmp_path: Path) -> None:
-    @dataclass(frozen=True)
-    class Options:
-        precision: int = 0
-        name: str = "a"
-
+def test_paths_can_be_absolute_for_another_folder_and_keep_all_else(tmp_path: Path) -> None:
     toml = ("[placement]\nremap = {'GPU:*' = 'CPU:0'}\n[kernels]\nAdd = 'b'\n[work_queues.slow]\nthreads = 1\n"
-            "[cluster]\nworkers = 3\ncheckpoint = 'c'\n[plugin.X-y]\nname = 'n'\n")
-    argument = {"placement": {"clear": True}, "plugins": {"load": ["a.py", "b.c"]}}
-    config = load(tmp_path, argument, toml, HEALD_PLUGIN__X_Y__PRECISION="3")
-    settings = config.explicit_settings({"X-y": Options(3, "n")})
-    assert settings == {
-        "placement": {"remap": {"GPU:*": "CPU:0"}, "clear": True}, "kernels": {"Add": "b"},
-        "work_queues": {"slow": {"threads": 1}},
-        "cluster": {"workers": 3, "checkpoint": str(Path("c").absolute())},
-        "plugins": {"load": (str(Path("a.py").absolute()), "b.c")},
-        "plugin": {"x_y": {"precision": 3, "name": "n"}}}
-    copy = load(tmp_path, settings)
-    assert (copy.placement, copy.kernels, copy.work_queues) == (config.placement, config.kernels, config.work_queues)
-    assert Config().explicit_settings() == {}
+            "[plugin.X-y]\nname = 'n'\n")
+    argument = {"placement": {"statistics": "s"}, "plugins": {"load": ["a.py", "b.c"]}, "cluster": {"checkpoint": "c"},
+                "files": {"read": ["d", "/e"]}}
+    config = load(tmp_path, argument, toml, HEALD_PLUGIN__X_Y__PRECISION="3", HEALD_FILES="{write = ['f', 'g/h']}")
+    moved = config.with_absolute_paths()
+    assert moved.placement.statistics == str(Path("s").absolute())
+    assert moved.plugins.load == (str(Path("a.py").absolute()), "b.c")
+    assert moved.cluster.checkpoint == str(Path("c").absolute())
+    assert moved.files.read == (str(Path("d").absolute()), str(Path("/e").absolute()))
+    assert moved.files.write == (str(Path("f").absolute()), str(Path("g/h").absolute()))
+    paths = {"placement.statistics", "plugins.load", "cluster.checkpoint", "files.read", "files.write"}
+    assert [row for row in moved.origins() if row.key not in paths] == [
+        row for row in config.origins() if row.key not in paths]
+    assert [(row.key, row.origin) for row in moved.origins()] == [(row.key, row.origin) for row in config.origins()]
+    assert moved.plugin("X-y") == {"name": "n", "precision": "3"}
+    assert [*Config().with_absolute_paths().origins()] == [*Config().origins()]
 
 
 def test_the_file_that_the_environment_names_must_be_there(tmp_path: Path) -> None:

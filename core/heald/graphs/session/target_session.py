@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Unimplemented
+from ...runtime.config.config import Config
 from ...runtime.config.placement import PlacementConfig
+from ...runtime.config.schema import as_setting
 from ...runtime.contract.loader import Initializer
 from ...runtime.contract.session import SessionInterface
 from ...runtime.service.arguments import dict_of_mapping
@@ -39,12 +41,10 @@ class TargetSession(Session):
         initial_state: Sequence[Initializer] = (), readable_folders: Sequence[Path] = (),
     ) -> None:
         super().__init__(graph, own_runtime, initial_state=initial_state, readable_folders=readable_folders)
-        settings = own_runtime.config.explicit_settings(own_runtime.plugins.configs)
-        files = settings.setdefault("files", {})
-        files["read"] = [*files.get("read", ()), *map(str, readable_folders)]
+        config = _readable_config(own_runtime.config, readable_folders)
         self._state_lock = threading.Lock()
         self._unfed_state = list(self._pending_state)
-        self._target_session: SessionInterface = session_at(target, self.graph, settings, device=device)
+        self._target_session: SessionInterface = session_at(target, self.graph, config, device=device)
 
     def _placement_settings(self, settings: PlacementConfig) -> PlacementConfig:
         """Return the settings without requests and remap, which are for the target."""
@@ -122,3 +122,11 @@ class TargetSession(Session):
                 initializer = self._unfed_state[0]
                 self._target_session.run([], dict(initializer.values()), targets=[initializer.target])
                 del self._unfed_state[0]
+
+
+def _readable_config(config: Config, folders: Sequence[Path]) -> Config:
+    """Return the config of a target, which may run elsewhere, and whose steps read files of these folders, too."""
+    if not folders:
+        return config.with_absolute_paths()
+    layer = as_setting({"files": {"read": [*config.files.read, *map(str, folders)]}}, lambda _: "the model")
+    return Config([layer, *config.layers]).with_absolute_paths()

@@ -121,7 +121,10 @@ HARMLESS_SETTINGS = frozenset({
     "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
     "eager.handler", "eager.asynchronous",
 })
-PATH_SETTINGS = frozenset({"plugins.load", "files.read", "files.write", "placement.statistics", "cluster.checkpoint"})
+PATH_SETTINGS: Mapping[str, Any] = {  # to their types
+    "plugins.load": tuple[str, ...], "files.read": tuple[str, ...], "files.write": tuple[str, ...],
+    "placement.statistics": str | None, "cluster.checkpoint": str | None,
+}
 LARGEST_NAMED_KEYS = 10  # keys in a warning
 
 
@@ -186,34 +189,14 @@ class Config:
                     if field.init and (folded_id(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
 
-    def explicit_settings(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-        """The settings that count and are no defaults, as an argument of `load_config` in another process.
+    @property
+    def layers(self) -> tuple[Setting, ...]:
+        """The settings of each source, the strongest first."""
+        return self._sources
 
-        Paths are absolute: the other process has another working folder.
-
-        `plugins` has the settings of each loaded plugin, as in `ignored`.
-        """
-        settings: dict[str, Any] = {}
-        for row in self._rows:
-            section, _, rest = row.key.partition(".")
-            if row.origin == "default":
-                continue
-            if section == "kernels":
-                settings[section] = self.kernels
-            elif section == "work_queues":
-                queue, _, field = rest.rpartition(".")
-                settings.setdefault(section, {}).setdefault(queue, {})[field] = row.value
-            else:
-                field = rest.partition(".")[0]
-                value = getattr(getattr(self, section), field)
-                settings.setdefault(section, {})[field] = _absolute(value) if row.key in PATH_SETTINGS else value
-        typed = {folded_id(name): options for name, options in plugins.items()}
-        rows_not_used = self.ignored_rows(plugins)
-        for plugin, option, row in self._options():
-            if row not in rows_not_used:
-                options = settings.setdefault("plugin", {}).setdefault(plugin, {})
-                options[option] = getattr(typed.get(plugin), option, row.value)
-        return settings
+    def with_absolute_paths(self) -> Config:
+        """This config for another working folder: the paths of heald's own settings are absolute."""
+        return Config([_with_absolute_paths(layer) for layer in self._sources], self._left_out)
 
     def ignored_rows(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings of found files that do not count.
@@ -338,11 +321,25 @@ def _warning(source: FoundFile, rows: Sequence[SettingRow]) -> str:
             f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
 
 
-def _absolute(value: Any) -> Any:
-    """A path, or the paths of a list, as seen from any folder. Names of modules stay."""
+def _with_absolute_paths(layer: Setting) -> Setting:
+    if layer.found_file is not None:  # no path of a found file counts, but for those of plugins, which are absolute
+        return layer
+    tables = dict(as_table(layer, "the config"))
+    for key in PATH_SETTINGS:
+        section, _, name = key.partition(".")
+        table = as_table(tables[section], f"[{section}]") if section in tables else {}
+        if name in table:
+            value = read(table[name], PATH_SETTINGS[key], key)
+            absolute = Setting(_absolute(value, may_be_module=key == "plugins.load"), table[name].origin)
+            tables[section] = Setting({**table, name: absolute}, tables[section].origin)
+    return layer._replace(value=tables)
+
+
+def _absolute(value: Any, *, may_be_module: bool) -> Any:
+    """A path, or the paths of a tuple, as seen from any folder."""
     if isinstance(value, tuple):
-        return tuple(str(Path(entry).absolute()) if is_path(entry) else entry for entry in value)
-    return None if value is None else str(Path(value).absolute())
+        return tuple(entry if may_be_module and not is_path(entry) else str(Path(entry).absolute()) for entry in value)
+    return value and str(Path(value).absolute())
 
 
 def folded_id(plugin_id: str) -> str:
