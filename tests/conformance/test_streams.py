@@ -6,6 +6,7 @@ from pathlib import Path
 
 import heald_conformance
 from conformance.reports import Report
+from heald.runtime.service import runtime
 from heald_conformance import Settings
 from heald_conformance.levels.streams import ORDERS
 
@@ -40,6 +41,7 @@ def test_a_device_with_one_stream_keeps_its_order_and_one_on_host_memory_copies_
 
 
 def test_a_simulator_with_streams_reports_no_race(monkeypatch):
+    monkeypatch.setattr(runtime, "process_scope", runtime.ProcessScope())  # an earlier test may have opened SIM:0
     monkeypatch.setenv("HEALD_PLUGIN__SIM__COPY_STREAMS", "true")
     for case in (ORDER_CASE, RUN_CASE):
         heald_conformance.case(case)("SIM:0", Settings(quick=True))

@@ -284,7 +284,7 @@ def test_a_failing_step_releases_its_wrapped_buffers():
         on_sim.run("m", {"x": X})
     gc.collect()  # the error holds the run
     assert on_sim.run("m", {"x": X}).tolist() == X.tolist()
-    assert [buffer.state for buffer in wrapped] == ["freed", "freed"]
+    assert [buffer.state for buffer in wrapped] == ["returned", "returned"]
     assert driver.report == []
 
 

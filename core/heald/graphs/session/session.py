@@ -106,8 +106,8 @@ class Session:
     def __new__(cls, *args: Any, target: Any = "", **options: Any) -> Any:
         """Return an empty session, or for a target of a plugin the session that the plugin's factory makes."""
         empty = object.__new__(cls)
-        if cls is not Session or target == "local":
-            return empty
+        if cls is not Session or target == "local" or len(args) > 2:
+            return empty  # `__init__` refuses a third argument
         config = args[1] if len(args) > 1 else options.get("config")
         if is_local(target) and not isinstance(config, Runtime):
             empty._runtime = runtime(config)
