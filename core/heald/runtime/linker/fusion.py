@@ -8,6 +8,7 @@ call. A second head cannot join. The calls that depend on that head alone leave 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 from ..contract.kernel import FusedOp, FusionDef, FusionRefusal, KernelDef
 from ..program.host_program import Call
@@ -241,11 +242,12 @@ def _reason_apart(
     metas: Sequence[TensorMetadata],
 ) -> str:
     members = {id(member) for member in group.calls}
-    outside = dict.fromkeys(user.node for user in consumers if id(user) not in members)
+    users_outside = groupby(user.node for user in consumers if id(user) not in members)  # a node may read it twice
+    outside = [name for name, _ in islice(users_outside, SHOWN_CONSUMERS + 1)]  # of any number: the first ones do
     if any(register in leaving for register in call.results):
         return "its value is fetched, or another node waits for it"
     if outside:
-        names = ", ".join(f"'{name}'" for name in [*outside][:SHOWN_CONSUMERS])
+        names = ", ".join(f"'{name}'" for name in outside[:SHOWN_CONSUMERS])
         return f"its value is also read by {names}{' and more' if len(outside) > SHOWN_CONSUMERS else ''}"
     if any(user is group.head for user in consumers):
         return f"its value is also an input of '{group.head.node if group.head else ''}', with which the fusion begins"
