@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heald.runtime.executor.call_reports import CallReports
-from heald.runtime.executor.dataflow import Dataflow
+from heald.runtime.executor.dataflow import DataflowRun
 from heald.runtime.linker import folding
 
 
@@ -17,7 +17,7 @@ class Reach:
         self.calls = 0
         self._watch(CallReports, "call_each", lambda of, index, _call, frame, _step: of.layout.calls[
             frame.numbers[index]].kernel is not None)
-        self._watch(Dataflow, "_results", lambda _of, _number, call, _arguments: call.kernel is not None)
+        self._watch(DataflowRun, "_results", lambda _of, _number, call, _arguments: call.kernel is not None)
         self._watch(folding, "check_returned", lambda *_: True)
 
     def _watch(self, owner: Any, name: str, is_kernel: Callable[..., bool]) -> None:

@@ -674,7 +674,7 @@ def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
                 right = bool((session.run("y", {"x": x}, options=heald.RunOptions(trace=True), metadata=metadata)
                               == 200).all())
                 event, = [e for e in metadata.trace.events if e.call.op == "MatMul"]
-                times.append((right, event.timed.span is not None and event.ns > 0))
+                times.append((right, event.timed.span is not None and event.duration_ns > 0))
         late = device.record(0)
         device.synchronize(late)
         tell(times=times, early=early is not None and device.elapsed(early, late), none=device.elapsed(None, late),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection
 
-from heald.runtime.executor.dataflow import Dataflow
+from heald.runtime.executor.dataflow import DataflowRun
 from heald.runtime.executor.step_loop import StepLoop
 from heald.runtime.host.host import Host
 
@@ -16,7 +16,7 @@ def collect() -> None:
         pass
 
 
-def left_over(hosts: Collection[Host]) -> list[StepLoop | Dataflow]:
+def left_over(hosts: Collection[Host]) -> list[StepLoop | DataflowRun]:
     """The private objects of finished runs on these hosts."""
     collect()
-    return [t for t in gc.get_objects() if isinstance(t, StepLoop | Dataflow) and t._step.host in hosts]
+    return [t for t in gc.get_objects() if isinstance(t, StepLoop | DataflowRun) and t._step.host in hosts]

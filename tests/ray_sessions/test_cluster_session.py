@@ -574,7 +574,7 @@ def test_the_work_of_a_device_with_a_queue_keeps_its_distance_from_the_origin_of
     events = merge_traces({1: pack_trace(metadata.trace)}, 0, 1).events
     assert {event.clock for event in events} == {"/job:worker/replica:0/task:1/device:SIM:0"}
     for original, event in zip(originals, events, strict=True):
-        assert event.ns == original.ns
+        assert event.duration_ns == original.duration_ns
         assert event.span[0] - event.timed.origin_ns == original.span[0] - original.timed.origin_ns
 
 

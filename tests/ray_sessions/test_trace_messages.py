@@ -22,4 +22,4 @@ def test_sources_and_clocks_of_calls_outlast_the_message():
     assert [[source.call.node for source in sources] for _, sources in merged.calls()] == [
         [source.call.node for source in sources] for _, sources in own.calls()] == [[], ["y"], ["y"]]
     assert all(event.clock == event.device for event in merged.events)
-    assert [event.ns for event in merged.events] == [event.ns for event in own.events]
+    assert [event.duration_ns for event in merged.events] == [event.duration_ns for event in own.events]

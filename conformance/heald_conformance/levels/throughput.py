@@ -119,7 +119,7 @@ def of_kernels(on: Subject, nodes: Sequence[Node], fetch: str, x: Array) -> floa
             metadata = heald.RunMetadata()
             session.run(fetch, {"x": x}, options=heald.RunOptions(trace=True), metadata=metadata)
             assert metadata.trace is not None
-            times.append(sum(event.ns for event, _ in metadata.trace.calls() if event.call.op != "copy"))
+            times.append(sum(event.duration_ns for event, _ in metadata.trace.calls() if event.call.op != "copy"))
     if min(times) <= 0:
         raise NotApplicable(f"the clock of {on.name} does not resolve these kernels")
     return min(times) / 1e9

@@ -194,7 +194,7 @@ class Binding:
             group = tuple(k for k in able if (k.host, k.host_outputs) == (able[0].host, able[0].host_outputs))
             binder = Binder(call, op, self.rule(op), group, device, device_name, {}, self._host.memory,
                             self._resources.get, "eager", self._host.debug.poison, self._host.files)
-            bound_kernel, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
+            bound_kernel, bound, declined = binder.ask_candidates(inputs, [o.meta for o in outputs])
             if bound_kernel is not None:
                 if bound is None and bound_kernel.layouts:
                     raise PluginError(f"bind of {bound_kernel.pack}'s kernel for {op.name} returned None",

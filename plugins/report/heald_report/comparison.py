@@ -131,7 +131,7 @@ def _times(trace: Any) -> dict[str, int]:
     times: dict[str, int] = defaultdict(int)
     for event, _ in () if trace is None else trace.calls():
         if event.call.code != COPY:
-            times[event.call.node] += event.ns
+            times[event.call.node] += event.duration_ns
     return times
 
 

@@ -42,7 +42,7 @@ def copy_table(calls: Sequence[tuple[Event, Any]], memories: Sequence[str], feed
             rows.append([shown_text(tensor), table.number_of_name(tensor.rpartition(":")[0]),
                          table.number_of_name(call.node),
                          pool.add(memory_of.get((function, event.arguments[0]), _source_of(event))), pool.add(memory),
-                         result_bytes(event), round(event.ns / 1e3, 2), clocks.number(event.clock),
+                         result_bytes(event), round(event.duration_ns / 1e3, 2), clocks.number(event.clock),
                          places.get(index, -1)])
         for place, register in enumerate(call.results):
             tensors[function, register] = tensor or f"{call.node}:{place}"

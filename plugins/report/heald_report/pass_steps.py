@@ -36,7 +36,7 @@ class PassStep(NamedTuple):
     """A pass that ran: its name, its nanoseconds with the check of its result, the graph before and after it."""
 
     name: str
-    ns: int
+    duration_ns: int
     before: Graph
     after: Graph
 
@@ -89,7 +89,7 @@ def _step_row(step: PassStep, plugin: str, table: NodeTable) -> dict[str, Any]:
     reasons = removal_reasons(before, after) if changes else {}
     rows = _change_rows(before, after, changes, reasons, table)
     shown = [*islice(rows, MOST_CHANGE_ROWS)]
-    return {"name": shown_text(step.name), "plugin": shown_text(plugin), "us": step.ns / 1e3,
+    return {"name": shown_text(step.name), "plugin": shown_text(plugin), "us": step.duration_ns / 1e3,
             **change_row(step.before, step.after, changes, table, reasons),
             "changes": shown, "more_changes": sum(1 for _ in rows), "why": word_counts(reasons.values())}
 

@@ -55,7 +55,7 @@ def run_record(trace: Any, table: NodeTable, pool: TextPool, roofline: Roofline 
                 "copies": {"rows": [], "pairs": [], "more": 0}}
     clocks = RunClocks([event for event, _ in calls])
     tracks = Tracks(trace, clocks)
-    indices = sorted(sorted(range(len(calls)), key=lambda index: -calls[index][0].ns)[:MOST_CALLS])
+    indices = sorted(sorted(range(len(calls)), key=lambda index: -calls[index][0].duration_ns)[:MOST_CALLS])
     memories = memories_of_results(calls)
     places = {index: row for row, index in enumerate(indices)}
     place_of_event = {call_key(calls[index][0]): row for index, row in places.items()}
@@ -75,7 +75,7 @@ def _call_row(event: Event, clocks: RunClocks, tracks: Tracks, table: NodeTable,
     nodes = dict.fromkeys(map(table.number_of_name, (event.call.node, *event.call.fused)))
     nodes.pop(-1, None)
     outputs = ", ".join(str(meta) for meta in event.outputs if meta is not None)
-    return [clocks.us(event.clock, event.span[0]), round(event.ns / 1e3, 2), tracks.work(event),
+    return [clocks.us(event.clock, event.span[0]), round(event.duration_ns / 1e3, 2), tracks.work(event),
             shown_text(event.call.node), pool.add(event.call.code), pool.add(event.device), pool.add(outputs),
             [*nodes]]
 

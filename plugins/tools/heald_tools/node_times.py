@@ -40,7 +40,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
         for event, _ in metadata.trace.calls():
             if event.call.code not in RUNTIME_CODES:
                 calls[event.call.node] = event.call, event.device, event.clock
-                ms_of_node[event.call.node].append(event.ns / 1e6)
+                ms_of_node[event.call.node].append(event.duration_ns / 1e6)
     prepared = model.session.prepare(fetches, tuple(fed))
     executable = prepared.linked_executable(tuple(value.shape for value in fed.values()))
     works, algorithms = op_costs(executable), executable.algorithms()

@@ -75,7 +75,7 @@ def _row(event: Event, spans: Mapping[str, tuple[int, int]]) -> dict[str, object
     """Return the row of one call. Times are milliseconds of the row's clock, from its first call on. Work on a device
     with a queue has the times of the device."""
     return {"node": event.call.node, "kernel": event.call.code, "device": event.device, "thread": event.thread,
-            "clock": event.clock, "start": (event.span[0] - spans[event.clock][0]) / 1e6, "ms": event.ns / 1e6,
+            "clock": event.clock, "start": (event.span[0] - spans[event.clock][0]) / 1e6, "ms": event.duration_ns / 1e6,
             "outputs": [str(meta) for meta in event.outputs if meta is not None]}
 
 

@@ -7,7 +7,7 @@ from heald.errors import InvalidArgument
 from heald.runtime.contract.kernel import KernelDef
 from heald.runtime.executor.calls.bound_call import BoundCall
 from heald.runtime.executor.calls.copy_in import CopyIn
-from heald.runtime.executor.calls.feed_copy import FeedCopy
+from heald.runtime.executor.calls.feed_copy import RetainedFeedCopy
 from heald.runtime.executor.calls.view_call import ViewCall
 from heald.runtime.executor.frame_layout import FrameLayout
 from heald.runtime.program.host_program import COPY, HOST, Call, ProgramFunction
@@ -27,7 +27,7 @@ def layout(source: TensorMetadata, result: TensorMetadata, *, is_copy: bool, mem
     kernel = KernelDef("Reshape", "CPU", "cpu", lambda _: None)
     bound: BoundCall = ViewCall(call, Cpu(0), memory, kernel, alias={0: 0})
     if is_copy:
-        bound = FeedCopy(call, Cpu(0)) if memory == HOST else CopyIn(call, Cpu(0), memory)
+        bound = RetainedFeedCopy(call, Cpu(0)) if memory == HOST else CopyIn(call, Cpu(0), memory)
     function = ProgramFunction("f", ("x",), (source, result), (call,), (1,))
     return FrameLayout.of(function, (source, result), (bound,), {})
 

@@ -125,9 +125,9 @@ def on_sim(monkeypatch, elapsed):
 
 def test_work_on_a_device_has_the_times_of_the_devices_clock(monkeypatch):
     events, trace = on_sim(monkeypatch, "its own")
-    assert all(event.ns == pytest.approx(1e9, rel=1e-6) for event in events.values())
+    assert all(event.duration_ns == pytest.approx(1e9, rel=1e-6) for event in events.values())
     assert events["z"].span[0] == pytest.approx(events["y"].span[1], abs=1e4)
-    assert all(event.end_ns - event.start_ns < event.ns for event in events.values())  # of enqueueing
+    assert all(event.end_ns - event.start_ns < event.duration_ns for event in events.values())  # of enqueueing
     rows = trace.to_chrome()["traceEvents"]
     (track,) = [row["tid"] for row in rows if row["ph"] == "M" and row["args"]["name"] == "SIM:0, its queue"]
     seconds = {row["name"]: row["dur"] / 1e6 for row in rows if row.get("tid") == track and row["ph"] == "X"}

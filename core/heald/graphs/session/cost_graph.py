@@ -26,7 +26,7 @@ def add_costs(message: Any, trace: Trace, full_name: Callable[[str], str]) -> No
                 name=call_name(call), device=full_name(event.device), id=len(nodes), is_final=True)
             _add_edges(node, event, producers)
         node = nodes[id(call)]
-        micros = event.ns // 1000
+        micros = event.duration_ns // 1000
         node.compute_cost = node.compute_time = max(node.compute_cost, micros)
         _note_results(node, event)
         for index, register in enumerate(call.gives):

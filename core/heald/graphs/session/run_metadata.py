@@ -69,7 +69,7 @@ def _add_statistics(message: Any, trace: Trace) -> None:
 
 
 def _add_node(stats: Any, event: Event, epoch: int, sources: Sequence[str]) -> None:
-    start, duration = epoch + event.span[0], event.ns
+    start, duration = epoch + event.span[0], event.duration_ns
     stats.node_name = call_name(event.call)
     stats.timeline_label = f"{event.call.node} = {event.call.op}({', '.join(sources)})"  # as timeline.py reads it
     stats.thread_id = event.thread

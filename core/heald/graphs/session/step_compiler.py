@@ -25,7 +25,7 @@ from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import Step
 from ...runtime.host.file_policy import FilePolicy, refusal
 from ...runtime.linker.link import NodesDeclined, link
-from ...runtime.linker.link_context import LinkContext
+from ...runtime.linker.shared_by_links import SharedByLinks
 from ...runtime.program.host_program import ProgramDef, ProgramFunction
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
@@ -126,9 +126,9 @@ class StepCompiler:
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
 
     def link(
-        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: SharedByLinks, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
-    ) -> tuple[ProgramDef, LinkContext, Executable]:
+    ) -> tuple[ProgramDef, SharedByLinks, Executable]:
         """Link the program for feeds of this metadata; when kernels decline nodes, lower it again without them.
 
         `waits`, `foreign_feeds`: as of `link`.
@@ -137,7 +137,7 @@ class StepCompiler:
         """
         while True:
             try:
-                executable = link(program, self._env.host, feed_metas, context=shared, waits=waits, check=step.check,
+                executable = link(program, self._env.host, feed_metas, shared=shared, waits=waits, check=step.check,
                                   fuses=self._env.fuses, foreign_feeds=foreign_feeds)
             except NodesDeclined as declined:
                 self._decline(declined)

@@ -1,8 +1,8 @@
 """The executor runs linked functions, each step in a frame of its own.
 
 A step first calls the flat list of its frame: calls without arguments, in order, with no test between them. Calls that
-depend on a pending value run afterwards in a `Dataflow`, which the step's `StepLoop` drives. Calls that wait for every
-pending value are attached, too: a second list, the frame's tail.
+depend on a pending value run afterwards in a `DataflowRun`, which the step's `StepLoop` drives. Calls that wait for
+every pending value are attached, too: a second list, the frame's tail.
 
 - Nothing static happens per run. The linker infers shapes, binds kernels and builds the executable beforehand.
 - Bound calls are immutable and shared by concurrent steps. Per-step state lives in the step's frame.
@@ -16,7 +16,7 @@ Modules: `executable` has the run, `step` the kernels' view of it, `call_level` 
 that a run awaits. `only_call` serves executables of one call without a frame.
 `frame_layout` has the properties of frames as data, made of `call_order`, `register_table`, `lifetimes` and
 `memory_plan`; `fences` has the order of a device's streams. `frame_factory` makes a `frame` with attached calls;
-`fresh_calls` has the calls of a Dataflow. `replay` turns kernels into one launch, `joined_calls` attached calls.
+`fresh_calls` has the calls of a DataflowRun. `replay` turns kernels into one launch, `joined_calls` attached calls.
 `schedule`, `autotune`, `task_partition` and `parallel_schedule` decide the order of calls. `dataflow` and `step_loop`
 await values that come later. `host_array` checks payloads; `array_contract` and `dead_memory` are test modes. `trace`
 records times, `device_clock` has the times of devices with queues.

@@ -2,7 +2,7 @@
 
 Recursion without end needs no deep stack: calls nested deeper than a few return promises, and the step's loop goes on
 with the innermost. So each piece of work that may call functions carries the level of its own call: the inner calls of
-a flat list have it from the thread, a Dataflow, a waiting kernel and a task of the work queue remember it.
+a flat list have it from the thread, a DataflowRun, a waiting kernel and a task of the work queue remember it.
 """
 
 from __future__ import annotations

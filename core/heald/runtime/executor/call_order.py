@@ -1,4 +1,4 @@
-"""CallOrder: the calls of a function in the order in which a run comes to them, and the parts of this order.
+"""OrderedCalls: the calls of a function in the order in which a run comes to them, and the parts of this order.
 
 The tail is known when linked. A session's run calls it attached and in order, over buffers of the plan, once nothing is
 pending and none of its arguments is dead.
@@ -19,10 +19,10 @@ from .calls.bound_call import BoundCall
 
 
 @record
-class CallOrder:
+class OrderedCalls:
     """The calls: first the flat list, then the late calls outside the tail, then the tail.
 
-    `late`: the indices of the calls that run behind asynchronous results, in a Dataflow or in the tail.
+    `late`: the indices of the calls that run behind asynchronous results, in a DataflowRun or in the tail.
     `tail`: the late calls that wait for every call that may pend. Nothing is pending when they start, so they run
         attached and in order, like the flat list.
     `needs`: for each call the registers that it waits for; `gives`: the registers that it fills.
@@ -42,12 +42,12 @@ class CallOrder:
 
     @property
     def has_host_kernels(self) -> bool:
-        """True when a call of the flat list may hand over to a Dataflow."""
+        """True when a call of the flat list may hand over to a DataflowRun."""
         return any(bound.is_host_kernel for bound in self.calls)
 
     @property
-    def unordered(self) -> frozenset[int]:
-        """The indices of the calls that run in a Dataflow, in any order."""
+    def dataflow_calls(self) -> frozenset[int]:
+        """The indices of the calls that run in a DataflowRun, in any order."""
         return self.late.difference(self.tail)
 
     @property
@@ -61,7 +61,7 @@ class CallOrder:
         return frozenset(r for call in calls for r in call.needs).difference(r for call in calls for r in call.gives)
 
 
-def order_calls(calls: Sequence[BoundCall]) -> CallOrder:
+def order_calls(calls: Sequence[BoundCall]) -> OrderedCalls:
     """Return the order of these calls, which are in topological order.
 
     A call is late when it depends, directly or not, on a declared asynchronous result. It is in the tail when it is
@@ -92,7 +92,7 @@ def order_calls(calls: Sequence[BoundCall]) -> CallOrder:
     if not all(bound.sees_host for bound in tail):  # a device's buffers wait for its stream, not for the list
         late, tail = [*late, *tail], []
     ordered = (*flat, *late, *tail)
-    return CallOrder(
+    return OrderedCalls(
         ordered, frozenset(range(len(flat), len(ordered))), range(len(flat) + len(late), len(ordered)),
         tuple(bound.call.needs for bound in ordered), tuple(bound.call.gives for bound in ordered),
         frozenset(number for number, bound in enumerate(ordered) if bound.is_nonstrict),

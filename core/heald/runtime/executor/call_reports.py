@@ -51,7 +51,7 @@ class CallReports:
         timed = trace.begin(bound.device, self.layout.stream_of(bound))
         call()
         if timed is not None:
-            timed.end()
+            timed.mark_end()
         self.record(trace, bound, started, [frame.registers[r] for r in bound.returned_registers], timed)
 
     def record(

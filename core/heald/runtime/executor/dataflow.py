@@ -1,4 +1,4 @@
-"""Dataflow: runs calls when their arguments are available, in any order.
+"""DataflowRun: runs calls when their arguments are available, in any order.
 
 A register holds one of four things: MISSING (its call has not run), a pending AsyncValue, a payload, or an available
 AsyncValue, which is an error or DEAD. It goes through these states in this order and never back.
@@ -10,9 +10,9 @@ A call goes through three states.
 
 Invariants:
 - The flat list ran all calls that depend on nothing pending, or stopped in the call that returned a pending value
-  (`HandOver`). The Dataflow gets the other calls.
-- A Dataflow writes no memory of the plan, since the plan holds for the order of attached calls only. The results of its
-  calls are new arrays.
+  (`HandOver`). The DataflowRun gets the other calls.
+- A DataflowRun writes no memory of the plan, since the plan holds for the order of attached calls only. The results of
+  its calls are new arrays.
 - Once nothing is pending and no remaining call may pend, all remaining calls run in order, as one entry of the loop
   (ALL_REMAINING). The layout's tail then runs attached, through `run_tail`, unless a dead value stands before it.
 - A value dies with its last consumer: `_consumers_left` counts down. Results, and values that the tail needs, have a
@@ -53,7 +53,7 @@ MISSING: Any = object()  # in a register that a call has yet to fill
 ALL_REMAINING = -1  # in place of a call's index: all remaining calls
 
 
-class Dataflow:
+class DataflowRun:
     """Runs the calls of `layout` with the indices `calls` over `values`, one payload or AsyncValue per register.
 
     `stop`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a host
@@ -193,7 +193,7 @@ class Dataflow:
             timed = None if self._step.trace is None else self._step.trace.begin(call.device)
             results = self._fresh_calls.call(number)(self._step, arguments)
             if timed is not None:
-                timed.end()
+                timed.mark_end()
             return results if len(results) == len(self._order.gives[number]) else [*results, None], timed
         except BaseException as error:  # a kernel may raise any exception, which becomes the results
             if is_interrupt(error):

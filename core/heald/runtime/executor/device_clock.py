@@ -73,8 +73,8 @@ class Timed:
         self._end: Event = None
         self.span: Span | None = None
 
-    def end(self) -> None:
-        """End the call, which was just enqueued."""
+    def mark_end(self) -> None:
+        """Record the event behind the call that was just enqueued: the end of its work."""
         self._end = self._clock.end(self._stream)
 
     def settle(self) -> None:

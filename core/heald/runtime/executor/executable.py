@@ -16,14 +16,14 @@ results alone are awaited once, at the end of the run.
 # fills in the arguments and runs the flat list. The end of the list decides about the rest of `run`:
 #
 #   end of the flat list      remaining calls                      the frame afterwards
-#   its last call returned    the late calls, in a Dataflow        idle
-#   HandOver                  the calls behind it, in a Dataflow   idle
+#   its last call returned    the late calls, in a DataflowRun     idle
+#   HandOver                  the calls behind it, as well         idle
 #   an exception of a call    none                                 idle, or given up while it may be in use
 #   a stopped cursor          none                                 as after an exception
 #   an interrupt (Ctrl-C)     none                                 given up
 #
-# Devices with queues and asynchronous kernels may use a frame after an exception. An error in the Dataflow gives the
-# frame up, too. `invoke` never returns a frame whose values went to a Dataflow.
+# Devices with queues and asynchronous kernels may use a frame after an exception. An error in the DataflowRun gives the
+# frame up, too. `invoke` never returns a frame whose values went to a DataflowRun.
 #
 # Invariants
 # - An idle frame has no value in an open register. Feeds and results do not outlive their run there.
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ..contract.kernel import FusionRefusal
     from ..host.host import Host
     from ..program.groups import GroupOutcome
-    from .dataflow import Dataflow
+    from .dataflow import DataflowRun
     from .repeated_call import RepeatedCall
 
 MOST_IDLE_FRAMES = 8  # kept for reuse; more concurrent steps make further frames
@@ -131,7 +131,7 @@ class Executable:
         self._frame_bytes = layout.memory.plan.nbytes
         self._most_idle = max(1, min(MOST_IDLE_FRAMES, LARGEST_IDLE_BYTES // max(self._frame_bytes, 1)))
         host.memory.may_drop(flat.frames)
-        # Host kernels may hand over to a Dataflow, and poisoning follows the order of the list.
+        # Host kernels may hand over to a DataflowRun, and poisoning follows the order of the list.
         is_fixed = (bool(queued) or len(layout.lists.flat) < 2 or host.debug.poison or layout.order.has_host_kernels)
         by_device = None if is_fixed else _device_schedule(layout, host, flat)
         self.autotuner = Autotuner(flat, partial(_faster_parallel_schedule, layout, host, flat), by_device)
@@ -249,7 +249,7 @@ class Executable:
         return typed
 
     def _finish(self, frame: Frame, step: Step, remaining: Sequence[int]) -> list[Any]:
-        """Run the remaining calls in a Dataflow and return the values of all registers.
+        """Run the remaining calls in a DataflowRun and return the values of all registers.
 
         Raises the step's error. The frame is then given up, since abandoned kernels may still use it.
         """
@@ -432,12 +432,12 @@ class Executable:
     def _dataflow(
         self, registers: list[Any], calls: Sequence[int], step: Step, *, stop: bool,
         run_tail: Callable[[list[Any]], bool] | None = None,
-    ) -> Dataflow:
-        from .dataflow import Dataflow
+    ) -> DataflowRun:
+        from .dataflow import DataflowRun
 
         if self._queues is not None:
             self._queues.join_streams()  # its calls are on the stream of the kernels
-        return Dataflow(self.layout, self._fresh_calls, calls, list(registers[:-1]), step, stop=stop,
+        return DataflowRun(self.layout, self._fresh_calls, calls, list(registers[:-1]), step, stop=stop,
                         typed=self._reports.typed_error, record=self._reports.record, run_tail=run_tail)
 
     def _await_failed_run(self, frame: Frame) -> None:

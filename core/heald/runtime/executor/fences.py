@@ -8,8 +8,8 @@ is used again only behind all work on its earlier value. The order of the calls 
 so the fences are, too. A copy waits for all kernels that were enqueued before it. A kernel waits for one copy, by the
 event behind it, and so for no later copy of that stream.
 
-Fences stand only in functions whose calls run in the order of one list (`CallOrder.overlaps`). Elsewhere every call is
-on the stream of the kernels.
+Fences stand only in functions whose calls run in the order of one list (`OrderedCalls.overlaps`). Elsewhere every call
+is on the stream of the kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from ..contract.device import STREAM, Device, Event, Stream
 from ..support.records import NamedTuple, record
-from .call_order import CallOrder
+from .call_order import OrderedCalls
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import FrameCall
 from .register_table import RegisterTable
@@ -88,7 +88,7 @@ class StreamOrder:
             self.read[access.memory][access.stream] = number
 
 
-def find_fences(order: CallOrder, registers: RegisterTable, slot_of: Mapping[int, int]) -> Fences:
+def find_fences(order: OrderedCalls, registers: RegisterTable, slot_of: Mapping[int, int]) -> Fences:
     """Return the fences of a function with these slots, by index of the call. Devices with one stream need none."""
     if not order.overlaps:
         return NO_FENCES
@@ -114,7 +114,7 @@ def find_fences(order: CallOrder, registers: RegisterTable, slot_of: Mapping[int
     return Fences(before, awaited)
 
 
-def copy_streams(order: CallOrder) -> Mapping[int, Stream]:
+def copy_streams(order: OrderedCalls) -> Mapping[int, Stream]:
     """Return the streams of the copies that are not on the stream of the kernels, by the register of their result."""
     if not order.overlaps:
         return {}

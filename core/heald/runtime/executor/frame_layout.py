@@ -6,7 +6,7 @@ these payloads. The other registers are *open*: a FrameCall reads them when it r
 
 The layout is made in steps, and each part is made of earlier parts:
 
-1. `CallOrder`: the calls in the order of a run.
+1. `OrderedCalls`: the calls in the order of a run.
 2. `RegisterTable`: types, roots and producers of registers.
 3. `Lifetimes`: uses of values, and the arrays that are lent.
 4. `FrameMemory`: the memory plan, and the fixed registers.
@@ -22,7 +22,7 @@ from ..contract.device import STREAM, Stream
 from ..program.host_program import HOST, ProgramFunction
 from ..support.records import record
 from ..values.tensor import TensorMetadata
-from .call_order import CallOrder, order_calls
+from .call_order import OrderedCalls, order_calls
 from .calls.bound_call import BoundCall
 from .calls.call_environment import CallEnvironment
 from .fences import Fences, copy_streams, find_fences
@@ -82,7 +82,7 @@ class FrameLayout:
     `fences`, `copy_streams`: the order of the streams of devices that have several.
     """
 
-    order: CallOrder
+    order: OrderedCalls
     registers: RegisterTable
     lifetimes: Lifetimes
     memory: FrameMemory
@@ -131,7 +131,7 @@ class FrameLayout:
         return sorted(self.order.late.union(range(start, len(self.calls))))
 
 
-def _frame_memory(order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes) -> FrameMemory:
+def _frame_memory(order: OrderedCalls, registers: RegisterTable, lifetimes: Lifetimes) -> FrameMemory:
     plan = plan_memory(_with_early_copies_in(order, lifetimes.uses), kept=lifetimes.kept)
     copied_feeds = _choose_copied_feeds(order, registers, lifetimes)
     planned = frozenset((*registers.presets, *plan.slot_of, *copied_feeds))
@@ -141,7 +141,7 @@ def _frame_memory(order: CallOrder, registers: RegisterTable, lifetimes: Lifetim
                        (*(r for r in range(count) if r not in fixed or r in registers.arguments), count))
 
 
-def _with_early_copies_in(order: CallOrder, uses: Sequence[Use]) -> Sequence[Use]:
+def _with_early_copies_in(order: OrderedCalls, uses: Sequence[Use]) -> Sequence[Use]:
     """Return the uses with the results of copies on streams of their own before all others.
 
     Such a copy may run before the kernels that stand before it. With the memory of a value of theirs it would wait.
@@ -154,7 +154,7 @@ def _with_early_copies_in(order: CallOrder, uses: Sequence[Use]) -> Sequence[Use
                       for use, is_early in zip(uses, early, strict=True))]
 
 
-def _choose_copied_feeds(order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes) -> frozenset[int]:
+def _choose_copied_feeds(order: OrderedCalls, registers: RegisterTable, lifetimes: Lifetimes) -> frozenset[int]:
     consumers = [0] * len(registers.metas)
     for bound in order.calls:
         for register in bound.call.args:
@@ -172,7 +172,7 @@ def _find_fixed(calls: Iterable[BoundCall], planned: frozenset[int]) -> frozense
     return frozenset(fixed)
 
 
-def _attached_lists(order: CallOrder, registers: RegisterTable, memory: FrameMemory) -> AttachedLists:
+def _attached_lists(order: OrderedCalls, registers: RegisterTable, memory: FrameMemory) -> AttachedLists:
     views = {number for number, bound in enumerate(order.calls)
              if bound.is_view and memory.fixed.issuperset(bound.call.results)}
     in_order = order.in_order
@@ -186,7 +186,7 @@ def _attached_lists(order: CallOrder, registers: RegisterTable, memory: FrameMem
 
 
 def _copied_results(
-    order: CallOrder, registers: RegisterTable, lifetimes: Lifetimes, memory: FrameMemory
+    order: OrderedCalls, registers: RegisterTable, lifetimes: Lifetimes, memory: FrameMemory
 ) -> tuple[int, ...]:
     """Return the indices of results that are copied before the user gets them.
 

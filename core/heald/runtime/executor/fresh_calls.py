@@ -1,4 +1,4 @@
-"""FreshCalls: calls as functions from arguments to results, which write no memory of the plan, for a Dataflow."""
+"""FreshCalls: calls as functions from arguments to results, which write no memory of the plan, for a DataflowRun."""
 
 from __future__ import annotations
 

@@ -9,21 +9,21 @@ questions about every register.
    - the user of the results,
    - a device that works through its queue,
    - a kernel that reads arguments after it has returned, or retains them,
-   - a call in a Dataflow, which runs in any order,
+   - a call in a DataflowRun, which runs in any order,
    - the tail, for values from before it: other calls may run between the producer and the tail.
    Aliases share the array of their root, so all sets hold roots.
 2. When may the frame forget the value of an open register? After its last consumer (`dying`), where the order of calls
    is known. Fixed registers never die: they hold the same payload in every run. Arguments and results live until the
-   end of the run, and so do values that a Dataflow may still read. A Dataflow counts consumers instead; `lasting` has
-   the registers that it must not drop, since the caller or the tail takes them.
+   end of the run, and so do values that a DataflowRun may still read. A DataflowRun counts consumers instead; `lasting`
+   has the registers that it must not drop, since the caller or the tail takes them.
 
 Invariants:
 - A buffer of the memory plan is never lent. Results, arguments of asynchronous kernels and of calls that wait for them
   (but values within the tail), retained arrays, and arrays that a queued transfer reads are not planned.
 - Kept results are planned, and live until the end of the run. Every way out of a frame copies them: `run`, `invoke` and
   RepeatedCall.
-- A retained feed is copied before the run (`FeedCopy`), a retained result is copied on return: the user may write both
-  after the run.
+- A retained feed is copied before the run (`RetainedFeedCopy`), a retained result is copied on return: the user may
+  write both after the run.
 - A value dies with its last consumer where the order of calls is known, else with the run.
 
 Rule: a `Use` lists roots, never aliases. Else the plan ends a buffer's lifetime before the last read of a view, and the
@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..support.records import record
-from .call_order import CallOrder
+from .call_order import OrderedCalls
 from .calls.bound_call import BoundCall
 from .memory_plan import Use
 from .register_table import RegisterTable
@@ -68,14 +68,14 @@ class Deaths:
     """The ends of the values in open registers.
 
     `dying`: by index of an attached call, the open registers whose values die there, arguments first.
-    `lasting`: the registers whose values outlive the calls before the tail, each with the count -1 of a Dataflow.
+    `lasting`: the registers whose values outlive the calls before the tail, each with the count -1 of a DataflowRun.
     """
 
     dying: Mapping[int, Sequence[int]]
     lasting: Mapping[int, int]
 
 
-def find_lifetimes(order: CallOrder, registers: RegisterTable) -> Lifetimes:
+def find_lifetimes(order: OrderedCalls, registers: RegisterTable) -> Lifetimes:
     retained = frozenset(registers.root[bound.call.args[i]] for bound in order.calls for i in bound.retained)
     read_later = _find_read_later(order, registers) | retained
     results = frozenset(registers.root[r] for r in registers.results)
@@ -84,9 +84,9 @@ def find_lifetimes(order: CallOrder, registers: RegisterTable) -> Lifetimes:
     return Lifetimes(retained, lent, kept, [_use_of(bound, registers, lent) for bound in order.calls])
 
 
-def _find_kept(order: CallOrder, registers: RegisterTable, results: Collection[int]) -> frozenset[int]:
+def _find_kept(order: OrderedCalls, registers: RegisterTable, results: Collection[int]) -> frozenset[int]:
     """Return the small results whose producer is faster with a fixed array and a copy than with a new array."""
-    if order.is_asynchronous or order.has_host_kernels:  # a Dataflow may return them
+    if order.is_asynchronous or order.has_host_kernels:  # a DataflowRun may return them
         return frozenset()
     return frozenset(r for bound in order.calls if bound.prefers_fixed_arrays and bound.plannable
                      for r in bound.call.results
@@ -94,13 +94,13 @@ def _find_kept(order: CallOrder, registers: RegisterTable, results: Collection[i
                      and registers.metas[r].nbytes <= LARGEST_COPIED_BYTES)
 
 
-def _find_read_later(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
+def _find_read_later(order: OrderedCalls, registers: RegisterTable) -> frozenset[int]:
     """Return the roots of the arrays that calls read outside their order, but for retained arrays."""
     calls = order.calls
     read_later = [a for bound in calls if not bound.sees_host
                   for a in bound.call.args if a not in registers.device_of]
     read_later += [a for bound in calls if bound.reads_after_return for a in bound.call.args]
-    read_later += [r for n in order.unordered for r in (*calls[n].call.args, *calls[n].call.results)]
+    read_later += [r for n in order.dataflow_calls for r in (*calls[n].call.args, *calls[n].call.results)]
     # copied feeds are in place before the run
     read_later += order.registers_from_outside(order.tail).difference(registers.arguments)
     return frozenset(registers.root[r] for r in read_later)
@@ -125,15 +125,15 @@ def _has_same_layout(bound: BoundCall, output: int, argument: int, registers: Re
     return written.is_static and written.shape == read.shape and written.dtype.itemsize == read.dtype.itemsize
 
 
-def find_deaths(order: CallOrder, registers: RegisterTable, fixed: frozenset[int]) -> Deaths:
+def find_deaths(order: OrderedCalls, registers: RegisterTable, fixed: frozenset[int]) -> Deaths:
     """Return the ends of the values in the registers that are not fixed."""
     calls = order.calls
     last = {r: n for n, bound in enumerate(calls) for r in (*bound.call.needs, *bound.call.results)}
     outliving = {*registers.results, *registers.arguments, *fixed}
-    outliving |= {r for n in order.unordered for r in calls[n].call.needs}
+    outliving |= {r for n in order.dataflow_calls for r in calls[n].call.needs}
     outliving |= {r for bound in calls if bound.pends for r in bound.returned_registers}  # the run's end awaits them
     dying: dict[int, list[int]] = {}
-    for number in set(last.values()) - order.unordered:
+    for number in set(last.values()) - order.dataflow_calls:
         call = calls[number].call
         dead = [r for r in dict.fromkeys((*call.needs, *call.results)) if last[r] == number and r not in outliving]
         if dead:

@@ -10,7 +10,7 @@ from ..contract.device import Device
 from ..program.host_program import HOST, ProgramFunction
 from ..support.records import record
 from ..values.tensor import TensorMetadata
-from .call_order import CallOrder
+from .call_order import OrderedCalls
 from .calls.bound_call import BoundCall
 from .host_array import check_payload
 
@@ -65,7 +65,7 @@ class RegisterTable:
 
 
 def register_table(
-    function: ProgramFunction, metas: Sequence[TensorMetadata], presets: Mapping[int, Any], order: CallOrder
+    function: ProgramFunction, metas: Sequence[TensorMetadata], presets: Mapping[int, Any], order: OrderedCalls
 ) -> RegisterTable:
     """Return the registers of a function with these calls.
 

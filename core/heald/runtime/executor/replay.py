@@ -45,7 +45,7 @@ def describe_launches(layout: FrameLayout) -> dict[int, str]:
     sizes = {position: segment.stop - segment.start for segment in find_segments(layout)
              for position in range(segment.start, segment.stop)}
     return {number: f"one of {sizes[position]} kernels in one launch" if position in sizes else
-            f"launched singly: {_why_single(layout, number) or 'no kernel stands beside it'}"
+            f"launched singly: {_obstacle_to_capture(layout, number) or 'no kernel stands beside it'}"
             for position, number in enumerate(layout.lists.flat)
             if layout.calls[number].kernel is not None and not layout.calls[number].is_view
             and own_method(layout.calls[number].device, "capture")}
@@ -55,10 +55,10 @@ def _capturing_device(layout: FrameLayout, number: int) -> Device | None:
     """Return the device that can capture the kernel of the call with this index, or None."""
     bound = layout.calls[number]
     is_able = bound.kernel is not None and own_method(bound.device, "capture") is not None
-    return bound.device if is_able and not _why_single(layout, number) else None
+    return bound.device if is_able and not _obstacle_to_capture(layout, number) else None
 
 
-def _why_single(layout: FrameLayout, number: int) -> str:
+def _obstacle_to_capture(layout: FrameLayout, number: int) -> str:
     """Return the reason for which a kernel cannot be captured, empty if it can."""
     bound = layout.calls[number]
     if number in layout.fences.before:

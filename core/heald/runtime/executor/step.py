@@ -354,8 +354,8 @@ class Step:
         """Call back when the step must end, at once if it must already. Returns a handle for `forget`."""
         return self._ended.on_cancel(callback)
 
-    def forget(self, number: int) -> None:
-        self._ended.forget(number)
+    def forget(self, handle: int) -> None:
+        self._ended.forget(handle)
 
     def restart(self) -> None:
         """Clear the cancellation, so that the step serves further runs."""

@@ -68,8 +68,8 @@ class DrivenStep(Protocol):
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end. Returns a handle for `forget`."""
 
-    def forget(self, number: int) -> None:
-        """Call back no more."""
+    def forget(self, handle: int) -> None:
+        """Unregister the callback with this handle."""
 
 
 class ReadyCalls(Protocol):
@@ -111,7 +111,7 @@ class StepLoop:
         self._context.run(self._run)
 
     def _run(self) -> None:
-        token = self._step.on_cancel(self._wake)
+        handle = self._step.on_cancel(self._wake)
         try:
             while not self._step.cancelled():
                 if self._do_next():
@@ -120,9 +120,9 @@ class StepLoop:
                     self._wait(None if self._step.deadline is None else max(self._step.deadline - monotonic(), 0))
                 else:
                     return
-            self._await_started_kernels()
+            self._await_kernels_for_grace()
         finally:
-            self._step.forget(token)
+            self._step.forget(handle)
             self._end()
 
     def detach(self) -> None:
@@ -270,7 +270,7 @@ class StepLoop:
             return False
         return True
 
-    def _await_started_kernels(self) -> None:
+    def _await_kernels_for_grace(self) -> None:
         """Wait, up to CANCEL_GRACE seconds after the end of the step, for kernels that have started."""
         self._break_promises()
         end = monotonic() + CANCEL_GRACE

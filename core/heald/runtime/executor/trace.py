@@ -75,8 +75,8 @@ class Event(NamedTuple):
         return HOST_CLOCK if self.timed is None or self.timed.span is None else self.device
 
     @property
-    def ns(self) -> int:
-        """The nanoseconds of the work."""
+    def duration_ns(self) -> int:
+        """The duration of the work."""
         start, end = self.span
         return end - start
 
@@ -187,9 +187,9 @@ class Trace:
         spans = clock_spans(calls)
         order = [*spans]
         rows = [{"clock": event.clock, "start": f"{(event.span[0] - spans[event.clock][0]) / 1e6:.3f}",
-                 "ms": f"{event.ns / 1e6:.3f}", "node": event.call.node, "kernel": event.call.code,
+                 "ms": f"{event.duration_ns / 1e6:.3f}", "node": event.call.node, "kernel": event.call.code,
                  "device": event.device, "results": ", ".join(str(meta) for meta in event.outputs if meta is not None)}
-                for event in sorted(calls, key=lambda event: (order.index(event.clock), -event.ns))]
+                for event in sorted(calls, key=lambda event: (order.index(event.clock), -event.duration_ns))]
         title = f"Trace of {len(rows)} calls in {clock_texts(spans) or '0.000 ms'}, the longest first" + (
             " on each clock" if len(spans) > 1 else "")
         columns = ("start", "ms", "node", "kernel", "device", "results")
@@ -220,7 +220,7 @@ class Trace:
             if event.timed is not None and event.timed.span is not None and not event.is_asynchronous:
                 track = TRACKS + tracks.setdefault(event.device, len(tracks))
                 rows.append(row | {"ph": "X", "pid": CLOCKS + tracks[event.device], "tid": track,
-                                   "ts": event.span[0] / 1000, "dur": event.ns / 1000,
+                                   "ts": event.span[0] / 1000, "dur": event.duration_ns / 1000,
                                    "args": args | {"clock": event.clock}})
             if event.is_asynchronous:
                 rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]

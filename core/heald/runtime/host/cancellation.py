@@ -31,15 +31,15 @@ class CancelToken:
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Register a callback for the cancellation; it is called at once when the token is cancelled already. Returns a
-        number for `forget`."""
+        handle for `forget`."""
         number = next(self._numbers)
         self._callbacks[number] = callback
         if self.is_cancelled:
             self._call(number)
         return number
 
-    def forget(self, number: int) -> None:
-        self._callbacks.pop(number, None)
+    def forget(self, handle: int) -> None:
+        self._callbacks.pop(handle, None)
 
     def forked(self) -> None:
         self._callbacks.clear()  # the threads of these runs do not exist in the child, and may have held locks

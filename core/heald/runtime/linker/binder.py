@@ -55,11 +55,12 @@ class Binder(NamedTuple):
     stored: StoredConstants = NO_STORED_CONSTANTS
     own: Own = leave_to_collector
 
-    def bind(
+    def ask_candidates(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
     ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
-        """Bind the first candidate that takes the call. Returns kernel, bound kernel, and (pack, reason) of each
-        refusal.
+        """Bind the first candidate that takes the call, asked in order.
+
+        Returns kernel, bound kernel, and (pack, reason) of each refusal.
 
         The kernel is None when all candidates declined, or when the limits of the device leave no room for a tensor.
         `needed` is as in `Bind`. Raises ResourceExhausted when memory
@@ -132,7 +133,7 @@ def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
     if isinstance(bound, Declined):
         return bound
     if "kernels_at_once" in node.device.attributes:
-        from .kernel_slots import limit_kernel  # few devices have a limit
+        from .kernel_permits import limit_kernel  # few devices have a limit
 
         bound = limit_kernel(bound, kernel, node.device)
     if node.scratch_sizes:
@@ -204,7 +205,7 @@ class LazyKernel:
             raise Unimplemented(f"the metadata function leaves a result open: {open_output}",
                                 node=binder.call.node, op=binder.op.name,
                                 hint="a kernel of such an op allocates its outputs: allocates=True")
-        kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
+        kernel, bound, refusals = binder.ask_candidates(infos, outputs, self._needed)
         if kernel is None:
             why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
             raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)

@@ -13,10 +13,10 @@ from ..contract.op import Attrs
 from ..host.host import Host
 from ..program.host_program import HOST, Call, ProgramDef
 from .binder import Binder
-from .link_context import LinkContext
+from .shared_by_links import SharedByLinks
 
 
-class Successors(Sequence[KernelDef]):
+class CandidatesFrom(Sequence[KernelDef]):
     """A kernel and those that are asked after it, in order. They are looked for when it has declined.
 
     A compiled model names the plugin of each call's kernel, so a start registers no kernels of other plugins.
@@ -54,12 +54,12 @@ class Successors(Sequence[KernelDef]):
 class Candidates:
     """`devices` and `names`: the program's devices and their names, by stream."""
 
-    def __init__(self, program: ProgramDef, function: str, host: Host, context: LinkContext) -> None:
+    def __init__(self, program: ProgramDef, function: str, host: Host, shared: SharedByLinks) -> None:
         self.devices: list[Device] = [host.open(name) for name in program.requires]
         self.names = program.requires
         self._function = function
         self._host = host
-        self._context = context
+        self._shared = shared
         self._binders: dict[int, Binder] = {}
 
     def works_on_host(self, call: Call) -> bool:
@@ -87,11 +87,11 @@ class Candidates:
                 why = "".join(f": {refusal}" for _, refusal in kernels)
                 raise Unimplemented(f"no kernel {call.code} on {name}{why}", node=call.node, op=call.op, device=name,
                                     hint="'heald plugins' lists the packs")
-            same = Successors(named, partial(registry.candidates, call.op, device.type), call.attrs)
-            self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._context.prepared,
-                                        self._host.memory, self._context.resources.get, self._function,
-                                        self._host.debug.poison, self._context.resources.files or self._host.files,
-                                        self._context.stored, partial(self._context.own, device))
+            same = CandidatesFrom(named, partial(registry.candidates, call.op, device.type), call.attrs)
+            self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._shared.prepared,
+                                        self._host.memory, self._shared.resources.get, self._function,
+                                        self._host.debug.poison, self._shared.resources.files or self._host.files,
+                                        self._shared.stored, partial(self._shared.own, device))
         return self._binders[key]
 
     def folding_binder(self, call: Call) -> Binder | None:

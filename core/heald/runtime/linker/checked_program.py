@@ -66,7 +66,7 @@ def check_function(
                 check_call(registries.host_kernels.get(call.code), call, function, functions)
             elif call.code not in RUNTIME_CODES:
                 call = _checked_call(call, function.register_types, registries.ops)
-                call = call._replace(node=_own_node(call, index, nodes))
+                call = call._replace(node=_claim_node_name(call, index, nodes))
         except HealdError as error:
             op = None if call.is_host_kernel else call.op
             raise error.at(node=call.node or None, op=op, location=call.location)  # noqa: B904 - the same error
@@ -74,7 +74,7 @@ def check_function(
     return function._replace(kernels=tuple(calls))
 
 
-def _own_node(call: Call, index: int, nodes: set[str]) -> str:
+def _claim_node_name(call: Call, index: int, nodes: set[str]) -> str:
     """Return the call's node, or a name in its place. Kernels keep packed weights and state by node.
 
     Raises InvalidArgument for a node that another op of the function has.

@@ -70,7 +70,7 @@ def folding_function(binder: Binder, inputs: Sequence[ValueInfo], outputs: Seque
     """
     metas = [o.meta for o in outputs]
     try:
-        kernel, bound, _ = binder.bind(inputs, metas)
+        kernel, bound, _ = binder.ask_candidates(inputs, metas)
     except HealdError:
         return None
     if kernel is None or kernel.returns or kernel.step:

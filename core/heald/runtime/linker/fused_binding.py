@@ -15,8 +15,8 @@ from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
 from .fusion import FusionGroup, find_fusion_groups, find_refusals, fused_call, fused_ops
-from .link_context import LinkContext
 from .patterns import find_patterns
+from .shared_by_links import SharedByLinks
 from .stored_constants import stored_constants_source
 
 
@@ -28,7 +28,7 @@ class FusedBinding:
 
     def __init__(
         self, function: ProgramFunction, infos: Sequence[ValueInfo], candidates: Candidates, host: Host,
-        context: LinkContext,
+        shared: SharedByLinks,
     ) -> None:
         self._function = function
         self._infos = infos
@@ -36,7 +36,7 @@ class FusedBinding:
         self._kept = {*function.results, *function.targets}
         self._candidates = candidates
         self._host = host
-        self._context = context
+        self._shared = shared
         self.refusals: list[FusionRefusal] = []
 
     def calls(self, calls: list[Call]) -> Iterator[Call | KernelCall]:
@@ -45,7 +45,7 @@ class FusedBinding:
         Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
         binds.
         """
-        calls, done = self._recognise(calls)
+        calls, done = self._replace_patterns(calls)
         fusible = any(self._offered_fusions(call) for call in calls)
         fusion_groups: dict[int, FusionGroup] = {}
         if fusible:
@@ -58,7 +58,7 @@ class FusedBinding:
             elif id(call) in fusion_groups:
                 yield from self._fuse_group(fusion_groups[id(call)])
 
-    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, KernelCall]]:
+    def _replace_patterns(self, calls: list[Call]) -> tuple[list[Call], dict[int, KernelCall]]:
         """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
         if not any(self._offered_patterns(call) for call in calls):
             return calls, {}
@@ -107,10 +107,10 @@ class FusedBinding:
         over_limit = DeviceLimits.of(device.attributes).refusal(metas) if is_on_device else None
         if over_limit:
             return _refusal(call, over_limit)
-        stored = stored_constants_source(self._context.stored, (self._function.name, call.node, name), inputs)
-        node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
-                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
-                    own=partial(self._context.own, device))
+        stored = stored_constants_source(self._shared.stored, (self._function.name, call.node, name), inputs)
+        node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._shared.prepared, ops,
+                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
+                    own=partial(self._shared.own, device))
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined) or bound is None:
             return _refusal(call, "it gives no reason" if bound is None else bound.reason)

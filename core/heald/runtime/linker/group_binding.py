@@ -26,7 +26,7 @@ from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
 from .fusion import fused_ops
-from .link_context import LinkContext
+from .shared_by_links import SharedByLinks
 from .stored_constants import stored_constants_source
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ NO_REASON = "it gives no reason"
 NOT_STATIC = "shapes known only while it runs"
 
 
-class BoundGroups(NamedTuple):
+class CallsWithGroups(NamedTuple):
     """The calls of a function after compilers were asked: one call for each kernel of theirs.
 
     `kernels`: by id the calls of groups, bound.
@@ -55,18 +55,18 @@ class GroupBinding:
 
     def __init__(
         self, function: ProgramFunction, infos: Sequence[ValueInfo], memory: Mapping[int, int], candidates: Candidates,
-        host: Host, context: LinkContext, error_of: Callable[[Call], HealdError | None],
+        host: Host, shared: SharedByLinks, error_of: Callable[[Call], HealdError | None],
     ) -> None:
         self._function = function
         self._infos = infos
         self._memory = memory
         self._candidates = candidates
         self._host = host
-        self._context = context
+        self._shared = shared
         self._error_of = error_of
         self._compilers = {entry.name: entry for entry in host.registries.enabled_compilers()}
 
-    def bind(self, groups: Sequence[Group], calls: list[Call]) -> BoundGroups:
+    def bind(self, groups: Sequence[Group], calls: list[Call]) -> CallsWithGroups:
         """Ask for a kernel of each group. Raises PluginError for a compiler that fails or returns no kernel."""
         kernels: dict[int, OpCall] = {}
         outcomes: list[GroupOutcome] = []
@@ -80,7 +80,7 @@ class GroupBinding:
             if not isinstance(bound, str):
                 calls = _behind_group(in_place_of(calls, members, bound.call), members, bound.call)
                 kernels[id(bound.call)] = bound
-        return BoundGroups(calls, kernels, tuple(outcomes))
+        return CallsWithGroups(calls, kernels, tuple(outcomes))
 
     def _bind_group(self, group: Group, members: Sequence[Call], calls: Sequence[Call]) -> OpCall | str:
         """Return the bound call of a group, or the reason why its calls are linked in place."""
@@ -99,7 +99,7 @@ class GroupBinding:
         memory = HOST if self._candidates.works_on_host(call) else group.stream
         if any(self._memory[r] != memory for r in call.results):
             return "its results are in several memories"
-        device, retained = self._candidates.devices[group.stream], self._retained(members, inputs)
+        device, retained = self._candidates.devices[group.stream], self._retained_inputs(members, inputs)
         ask = partial(self._ask, compiler, group, call, members)
         if reason:
             lazy = None if memory != HOST else self._lazy_group(call, members, compiler, ask)
@@ -131,10 +131,10 @@ class GroupBinding:
         device, name = self._candidates.devices[group.stream], self._candidates.names[group.stream]
         input_infos = tuple(infos[r] for r in inputs)
         outputs = tuple(infos[r].meta for r in call.results)
-        stored = stored_constants_source(self._context.stored, (self._function.name, call.node, name), input_infos)
-        node = Bind(call.node, call.code, {}, input_infos, outputs, device, STREAM, self._context.prepared, ops,
-                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
-                    own=partial(self._context.own, device), results=tuple(number[r] for r in call.results))
+        stored = stored_constants_source(self._shared.stored, (self._function.name, call.node, name), input_infos)
+        node = Bind(call.node, call.code, {}, input_infos, outputs, device, STREAM, self._shared.prepared, ops,
+                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored,
+                    own=partial(self._shared.own, device), results=tuple(number[r] for r in call.results))
         kernel = self._kernel_of(compiler, call, device)
         bound = bind(kernel, node, name)
         if bound is None:
@@ -191,7 +191,7 @@ class GroupBinding:
     def _has_state(self, members: Sequence[Call]) -> bool:
         return any(self._host.registries.ops.get(call.op).stateful for call in members)
 
-    def _retained(self, members: Sequence[Call], inputs: Sequence[int]) -> frozenset[int]:
+    def _retained_inputs(self, members: Sequence[Call], inputs: Sequence[int]) -> frozenset[int]:
         """Return the indices of the inputs that the members' own kernels keep: the group's kernel may keep them too."""
         kept = {call.args[i] for call in members if self._host.registries.ops.get(call.op).stateful
                 for i in self._candidates.binder(call).retained_inputs(self._candidates.binder(call).candidates[:1])}

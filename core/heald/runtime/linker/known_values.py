@@ -19,7 +19,7 @@ from ..values.computed_info import ComputedInfo
 from ..values.tensor import ValueInfo
 from .candidates import Candidates
 from .folding import laid_out_bytes
-from .link_context import LinkContext
+from .shared_by_links import SharedByLinks
 
 LARGEST_TEMPORARY_BYTES = 256 << 20  # of arrays that are laid out for uploads alone, and not awaited yet
 
@@ -39,13 +39,13 @@ class KnownValues:
 
     def __init__(
         self, function: ProgramFunction, frozen: Collection[int], candidates: Candidates, host: Host,
-        context: LinkContext,
+        shared: SharedByLinks,
     ) -> None:
         self._function = function
         self._frozen = frozen
         self._candidates = candidates
         self._host = host
-        self._context = context
+        self._shared = shared
         self._uploads: dict[int, Uploads] = {}  # by stream
 
     def memory(self) -> dict[int, int]:
@@ -62,8 +62,8 @@ class KnownValues:
         """Return a known value in the memory of its register. A value that all links share is uploaded once."""
         if memory == HOST:
             return value if is_solid(value) else self._laid_out_value(register, value)
-        if register in self._frozen and register in self._context.uploaded:
-            return self._context.uploaded[register]
+        if register in self._frozen and register in self._shared.uploaded:
+            return self._shared.uploaded[register]
         uploads = self._uploads.setdefault(memory, Uploads(self._candidates.devices[memory]))
         try:
             laid_out = value if is_solid(value) else self._laid_out_value(register, value).array()
@@ -72,7 +72,7 @@ class KnownValues:
             with suppress(Exception):
                 self.await_uploads()  # the device may still read the earlier arrays
             raise self._host.fault(uploads.device, error)  # noqa: B904 - the cause is set there
-        self._context.buffers.append((uploads.device.free, buffer))
+        self._shared.buffers.append((uploads.device.free, buffer))
         uploads.buffers.append((register, buffer))
         uploads.arrays.append(laid_out)
         uploads.temporary_bytes += 0 if laid_out is value else laid_out.nbytes
@@ -91,7 +91,7 @@ class KnownValues:
                 uploads.device.synchronize(uploads.device.record(STREAM))
             except Exception as error:  # noqa: BLE001 - raised again, typed
                 raise self._host.fault(uploads.device, error)  # noqa: B904 - the cause is set there
-            self._context.uploaded.update((r, buffer) for r, buffer in uploads.buffers if r in self._frozen)
+            self._shared.uploaded.update((r, buffer) for r, buffer in uploads.buffers if r in self._frozen)
 
     def elements(self, register: int, info: ValueInfo) -> Any:
         """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
@@ -110,4 +110,4 @@ class KnownValues:
     def _laid_out_value(self, register: int, value: Any) -> RelaidConstant:
         """Return the value as calls read it, one object for all links that share it."""
         laid = RelaidConstant(value, self._host.memory, self._node_of(register))
-        return self._context.laid_out.setdefault(register, laid) if register in self._frozen else laid
+        return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid

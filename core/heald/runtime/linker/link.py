@@ -30,9 +30,9 @@ loading before each link; runs look at no file.
 #   all, but huge     LazyCall                          KernelCall, ViewCall or refusal
 #
 # Invariants
-# - The link changes neither the program nor the graph. It adds to the LinkContext only.
+# - The link changes neither the program nor the graph. It adds to its SharedByLinks only.
 # - A register in `_frozen` depends on constants alone, so its value is the same in every link of the program. Only such
-#   values are shared through the LinkContext.
+#   values are shared through SharedByLinks.
 # - A call with incoming control edges runs even if its results are known, since the work before it must happen.
 # - All refusals of a link are raised together, in NodesDeclined. One new placement answers them all.
 # - A feed is wrapped only if every run waits for the devices. Another caller might write the feed meanwhile.
@@ -81,10 +81,10 @@ from .checked_memory import check_memory
 from .folding import fold_call, is_worth_folding, laid_out_bytes
 from .fused_binding import FusedBinding
 from .known_values import KnownValues
-from .link_context import LinkContext
 from .part_views import replace_with_part_views
 from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
-from .scratch_kernel import plan_scratch
+from .scratch_kernel import add_scratch_registers
+from .shared_by_links import SharedByLinks
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from ..executor.calls.op_call import OpCall
     from ..host.host import Host
     from ..program.groups import Group, GroupOutcome
-    from .group_binding import BoundGroups
+    from .group_binding import CallsWithGroups
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
 LARGEST_BOUND_AT_LINK = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
@@ -137,21 +137,21 @@ class LinkedFunction:
     @property
     def executable(self) -> Executable:
         if self._executable is None:  # two threads may link it at once: either link is right
-            context = LinkContext(self._functions, self._resources)
-            self._executable = link(self._program, self._host, function=self.name, context=context,
+            shared = SharedByLinks(self._functions, self._resources)
+            self._executable = link(self._program, self._host, function=self.name, shared=shared,
                                     checks_arguments=True)
         return self._executable
 
 
 def link(
     program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
-    *, function: str = "main", context: LinkContext | None = None, waits: bool = False, fuses: bool = True,
+    *, function: str = "main", shared: SharedByLinks | None = None, waits: bool = False, fuses: bool = True,
     check: Callable[[], object] = check_nothing, foreign_feeds: frozenset[int] = frozenset(),
     checks_arguments: bool = False,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
-    `context`: the same object for all links of one program.
+    `shared`: the same object for all links of one program.
     `waits`: True when every run waits for the devices at its end. A value that is copied out for the caller alone then
         needs no wait of its own.
     `fuses`: True to ask packs for kernels that do several calls at once.
@@ -165,8 +165,8 @@ def link(
     check_unchanged(program.constants)
     linked_function = program.functions[function]
     infos = [ValueInfo(meta) for meta in arguments or linked_function.arg_metas]
-    context = LinkContext({}, Resources()) if context is None else context
-    linker = Linker(program, linked_function, host, context, infos, waits, fuses, check,
+    shared = SharedByLinks({}, Resources()) if shared is None else shared
+    linker = Linker(program, linked_function, host, shared, infos, waits, fuses, check,
                     foreign_feeds=foreign_feeds)
     bind_all = partial(linker.link, checks_arguments=checks_arguments)
     linked: Executable = KernelContext().run(bind_all)  # packs may start their threads
@@ -181,7 +181,7 @@ class Linker:
     """
 
     def __init__(
-        self, program: ProgramDef, function: ProgramFunction, host: Host, context: LinkContext,
+        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: SharedByLinks,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
         enclosing: tuple[str, ...] = (), foreign_feeds: frozenset[int] = frozenset(),
         budget: BodyBudget | None = None, is_conditional: bool = False,
@@ -200,9 +200,9 @@ class Linker:
             function, self.groups = splice(function, program.functions)
         self._function = function
         self._host = host
-        self._context = context
+        self._shared = shared
         self._enclosing = (*enclosing, function.name)
-        self._candidates = Candidates(program, function.name, host, context)
+        self._candidates = Candidates(program, function.name, host, shared)
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers with the same value in every link of this program
         self._calls: list[Call] = list(function.kernels)
@@ -225,7 +225,7 @@ class Linker:
         for call in function.kernels:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
-        fold = None if function.is_compiled else self._fold
+        fold = None if function.is_compiled else self._folded_outputs
         infos = infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
                                 self._infer_results, self._deferred_errors.defers)
         self._deferred_errors.note_missing_results()
@@ -244,7 +244,7 @@ class Linker:
 
     def memory(self) -> dict[int, int]:
         """For each register return the stream whose memory holds it, HOST for host memory."""
-        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._context).memory()
+        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._shared).memory()
 
     @property
     def function(self) -> ProgramFunction:
@@ -272,7 +272,7 @@ class Linker:
         outcomes: tuple[GroupOutcome, ...] = ()
         if self.groups:
             needed, compiled, outcomes = self._bind_groups(needed)
-        fused = FusedBinding(function, infos, self._candidates, self._host, self._context)
+        fused = FusedBinding(function, infos, self._candidates, self._host, self._shared)
         for call in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
             refused: list[Refusal] = []
@@ -288,11 +288,11 @@ class Linker:
             raise NodesDeclined(refusals)
         bound_calls.reverse()
         metas = [info.meta for info in infos]
-        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
+        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._shared)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
         bound_calls = replace_with_part_views(bound_calls, metas, function.results, memory)
-        bound_calls = plan_scratch(self._copy_retained_feeds(bound_calls, metas), metas)
+        bound_calls = add_scratch_registers(self._copy_retained_feeds(bound_calls, metas), metas)
         read = {r for bound in bound_calls for r in bound.registers_read}
         consumed = read.union(function.results) & values.keys()
         as_they_are = {r for r in consumed - read if memory[r] == HOST}  # results, which the run copies for the user
@@ -306,11 +306,11 @@ class Linker:
                           self._executables, checks_arguments=checks_arguments, groups=outcomes,
                           fusion_refusals=fused.refusals)
 
-    def _bind_groups(self, needed: list[Call]) -> BoundGroups:
+    def _bind_groups(self, needed: list[Call]) -> CallsWithGroups:
         """Ask compilers for the kernels of the function's groups."""
         from .group_binding import GroupBinding  # few programs have groups
 
-        binding = GroupBinding(self._function, self.infos, self.memory(), self._candidates, self._host, self._context,
+        binding = GroupBinding(self._function, self.infos, self.memory(), self._candidates, self._host, self._shared,
                                self._deferred_errors.error_of)
         return binding.bind(self.groups, needed)
 
@@ -342,7 +342,7 @@ class Linker:
         name = call.functions[index]
         self._budget.left -= 1
         is_conditional = self._deferred_errors.may_skip(call) or may_skip_function(call.code, index)
-        return Linker(self._program, self._program.functions[name], self._host, self._context.of(name), arguments,
+        return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
                       False, self._fuses, self._check, self._enclosing, budget=self._budget,
                       is_conditional=is_conditional)
 
@@ -355,9 +355,9 @@ class Linker:
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
-                from ..executor.calls.feed_copy import FeedCopy
+                from ..executor.calls.feed_copy import RetainedFeedCopy
 
-                calls.append(FeedCopy(copy, bound.device))
+                calls.append(RetainedFeedCopy(copy, bound.device))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
             calls.append(replace(bound, call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
@@ -410,7 +410,7 @@ class Linker:
                 consumed.update(call.needs)
         return needed[::-1]
 
-    def _fold(
+    def _folded_outputs(
         self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
         """Return the outputs, with their values when all inputs are known and computing them now is worth it."""
@@ -418,8 +418,8 @@ class Linker:
         frozen = self._frozen.issuperset(call.args)
         if not is_worth_folding(inputs, outputs):
             return outputs
-        if frozen and call.results in self._context.folded:
-            return tuple(map(constant_info, self._context.folded[call.results]))
+        if frozen and call.results in self._shared.folded:
+            return tuple(map(constant_info, self._shared.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
         is_foldable = frozen or of_shapes or self._candidates.works_on_host(call)
         binder = self._candidates.folding_binder(call) if is_foldable else None
@@ -429,7 +429,7 @@ class Linker:
         if values is None:
             return outputs
         if frozen:
-            self._context.folded[call.results] = values
+            self._shared.folded[call.results] = values
         return tuple(map(constant_info, values))
 
     def _bind_host(self, call: Call) -> BoundCall:
@@ -458,7 +458,7 @@ class Linker:
             linked = [body.link() for body in self._bodies[id(call)]]
             self._executables += linked
             return [LinkedBody(name, executable) for name, executable in zip(call.functions, linked, strict=True)]
-        functions, resources = self._context.functions, self._context.resources
+        functions, resources = self._shared.functions, self._shared.resources
         for name in call.functions:
             functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
         return [functions[name] for name in call.functions]
@@ -534,7 +534,7 @@ class Linker:
         if not ready or call in self._deferred_errors or not all(inputs[i].is_known for i in binder.value_inputs()):
             return _lazy_call(call, binder, memory, inputs, needed)
         try:
-            kernel, bound, declined = binder.bind(inputs, outputs, needed)
+            kernel, bound, declined = binder.ask_candidates(inputs, outputs, needed)
         except HealdError as error:
             if not visible or not self._deferred_errors.defers(call, error):
                 raise

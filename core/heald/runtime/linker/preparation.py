@@ -12,7 +12,7 @@ from ..program.compiled_model import PreparedConstant, StrippedConstant
 from ..program.host_program import CONSTANT, ProgramDef
 from ..program.infer import of_constant
 from .link import link
-from .link_context import LinkContext
+from .shared_by_links import SharedByLinks
 from .stored_constants import CollectedConstants, LoadedConstants, StoredConstants
 
 
@@ -29,7 +29,7 @@ class Preparation:
         self._sources: set[int] = set()
         for name in functions:
             collected = CollectedConstants()
-            self._link(program, name, collected)
+            self._collect_constants(program, name, collected)
             self.prepared += tuple(collected.prepared_arrays(self.prepared))
             self._sources |= collected.sources
 
@@ -40,7 +40,7 @@ class Preparation:
             _TrackedConstant(value, index, touched) for index, value in enumerate(program.constants)))
         loaded = LoadedConstants(self.prepared)
         for name in self._functions:
-            self._link(watched, name, loaded)
+            self._collect_constants(watched, name, loaded)
         with_prepared = {one.function for one in self.prepared}
         kept_indices = touched | {call.attrs["index"] for name, function in program.functions.items()
                                   if name not in with_prepared for call in function.kernels if call.code == CONSTANT}
@@ -48,12 +48,12 @@ class Preparation:
             value if index in kept_indices or id(value) not in self._sources else _without_elements(value)
             for index, value in enumerate(program.constants)))
 
-    def _link(self, program: ProgramDef, name: str, stored: StoredConstants) -> None:
-        context = LinkContext({}, Resources(), stored)
+    def _collect_constants(self, program: ProgramDef, name: str, stored: StoredConstants) -> None:
+        shared = SharedByLinks({}, Resources(), stored)
         try:
-            link(program, self._host, program.functions[name].arg_metas, function=name, context=context, waits=True)
+            link(program, self._host, program.functions[name].arg_metas, function=name, shared=shared, waits=True)
         finally:
-            self._host.device_memory.dropped.extend(context.buffers)
+            self._host.device_memory.dropped.extend(shared.buffers)
 
 
 class _TrackedConstant:

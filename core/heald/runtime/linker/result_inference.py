@@ -51,13 +51,13 @@ class FunctionLink(Protocol):
         """True for a function whose every call ends with an error."""
 
 
-BodyOf = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # index of a function and facts about its arguments
+LinkBody = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # from its index and facts about its arguments
 InferredResults = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
 _DONE = ValueInfo(OPAQUE)  # the chain behind the results of functions with effects
 
 
-def _infer_branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    bodies = [body(index, inputs[first:]) for index in range(len(call.functions))]
+def _infer_branches(first: int, call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
+    bodies = [link_body(index, inputs[first:]) for index in range(len(call.functions))]
     if not bodies:
         raise InvalidArgument(f"{call.code} names no function")
     for name, other in zip(call.functions[1:], bodies[1:], strict=True):
@@ -70,7 +70,7 @@ def _infer_branches(first: int, call: Call, body: BodyOf, inputs: Sequence[Value
 
 
 def _infer_loop(
-    before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo],
+    before: Sequence[ValueInfo], of_body: int, call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo],
     behind: Sequence[ValueInfo] = (), *, has_outputs: bool = False,
 ) -> tuple[FunctionLink, list[ValueInfo]]:
     """Return the link of a loop's body, and the facts about its variables in every iteration.
@@ -82,7 +82,7 @@ def _infer_loop(
     count = len(variables)
     done = [_DONE] * bool(call.attrs.get("chain"))
     for turn in range(_ROUNDS + count + 1):  # each variable loses its shape once; the last turn changes none
-        link = body(of_body, [*before, *variables, *behind])
+        link = link_body(of_body, [*before, *variables, *behind])
         results = list(link.results)
         if has_outputs:
             results[count : len(results) - len(done)] = []
@@ -107,57 +107,58 @@ def dtypes_text(types: Sequence[DType]) -> str:
     return f"({', '.join(dtype.name for dtype in types)})"
 
 
-def _infer_call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    return _infer_branches(0, call, body, inputs)
+def _infer_call(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
+    return _infer_branches(0, call, link_body, inputs)
 
 
-def _infer_choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    return _infer_branches(1, call, body, inputs)
+def _infer_choice(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
+    return _infer_branches(1, call, link_body, inputs)
 
 
-def _infer_while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
-    link, results = _infer_loop((), 1, call, body, inputs)
-    condition = body(0, results[: len(inputs)])
+def _infer_while(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
+    link, results = _infer_loop((), 1, call, link_body, inputs)
+    condition = link_body(0, results[: len(inputs)])
     if not condition.results or condition.results[0].meta is OPAQUE:
         raise InvalidArgument(f"function '{call.functions[0]}' returns no condition")
     return [condition, link], results
 
 
-def _infer_for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_for(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
     number = ValueInfo(TensorMetadata(dtypes.int32, ()))
-    link, results = _infer_loop((number,), 0, call, body, inputs[3:])
+    link, results = _infer_loop((number,), 0, call, link_body, inputs[3:])
     return [link], results
 
 
-def _infer_frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_frame(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
     """Return no facts about the results, the exits of any iteration: a run compares these with their types."""
     varying = [ValueInfo(TensorMetadata(info.dtype, None)) for info in inputs[: call.attrs["variables"]]]
-    link = body(0, [*varying, *inputs[len(varying):]])
+    link = link_body(0, [*varying, *inputs[len(varying):]])
     _check_alike(varying, link.results[: len(varying)], call.functions[0])
     return [link], ()
 
 
-def _infer_elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+def _infer_elements(call: Call, link_body: LinkBody, inputs: Sequence[ValueInfo]) -> InferredResults:
     """Link a function of elements for the shapes that the dataset in front states; kernels compare all elements with
     them. A dataset's own facts are those that its call states."""
     attrs, done = call.attrs, [_DONE] * bool(call.attrs.get("chain"))
     stated = tuple(TensorMetadata(dtype, None if shape is None else tuple(shape))
                    for dtype, shape in zip(attrs["output_types"], attrs["output_shapes"], strict=False))
     if not inputs:
-        return [body(0, ())], [ValueInfo(TensorMetadata(dtypes.resource, ())), *done]
+        return [link_body(0, ())], [ValueInfo(TensorMetadata(dtypes.resource, ())), *done]
     state = 1 + len(attrs.get("Tstate", ()))
     arguments = inputs[: len(inputs) - attrs.get("trailing", 0)]
     elements, types = inputs[0].handle or (), attrs["element_types"]
     if tuple(element.dtype for element in elements) != tuple(types):
         elements = tuple(TensorMetadata(dtype, None) for dtype in types)
-    link, results = _infer_loop((), 0, call, body, arguments[1:state], [*map(ValueInfo, elements), *arguments[state:]],
-                          has_outputs=call.code != REDUCTION_CODE)
+    link, results = _infer_loop((), 0, call, link_body, arguments[1:state],
+                                [*map(ValueInfo, elements), *arguments[state:]],
+                                has_outputs=call.code != REDUCTION_CODE)
     if call.code != REDUCTION_CODE:
         results = [ValueInfo(TensorMetadata(dtypes.variant, ()), handle=stated), *done]
     return [link], results
 
 
-RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], InferredResults]] = {
+RESULT_RULES: Mapping[str, Callable[[Call, LinkBody, Sequence[ValueInfo]], InferredResults]] = {
     "heald.call": _infer_call, "heald.if": _infer_choice, "heald.case": _infer_choice, "heald.while": _infer_while,
     "heald.for": _infer_for, "heald.frame": _infer_frame, **dict.fromkeys(KEEPING_CODES, _infer_elements),
 }  # by the code of a call

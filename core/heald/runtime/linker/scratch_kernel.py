@@ -64,7 +64,7 @@ def with_scratch(bound: Bound, sizes: Sequence[int], kernel: KernelDef, device: 
     return ScratchKernel(bound, sizes, device)
 
 
-def plan_scratch(bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+def add_scratch_registers(bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
     """Return the calls with a new register for each of their scratch buffers. `metas` receives its metadata."""
     return [_with_registers(bound, bound.bound, metas)
             if isinstance(bound, KernelCall) and isinstance(bound.bound, ScratchKernel) else bound

@@ -16,7 +16,7 @@ from ..program.host_program import CONSTANT, COPY, HOST, Call, ProgramDef, Progr
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import TensorMetadata, ValueInfo
 from .link import Linker, check_nothing
-from .link_context import LinkContext
+from .shared_by_links import SharedByLinks
 
 
 class Specialiser:
@@ -43,7 +43,7 @@ class Specialiser:
         """
         main = program.functions["main"]
         infos = [ValueInfo(meta) for meta in arguments]
-        linker = Linker(program, main, self._host, LinkContext({}, Resources()), infos, False, False, self._check)
+        linker = Linker(program, main, self._host, SharedByLinks({}, Resources()), infos, False, False, self._check)
         return self._add_specialised(program, linker, name, {})
 
     def add_general(self, program: ProgramDef, name: str) -> str:

@@ -30,14 +30,14 @@ class StoredConstants(Protocol):
         """Return the object of this slot. `inputs`: the inputs of the slot's call."""
 
 
-class NoStoredConstants:
+class ConstantsMadeAnew:
     """Makes every object, and stores none."""
 
     def get(self, _: Slot, __: Sequence[ValueInfo], ___: str, ____: TensorMetadata, make: Make) -> Any:
         return make()
 
 
-NO_STORED_CONSTANTS = NoStoredConstants()
+NO_STORED_CONSTANTS = ConstantsMadeAnew()
 
 
 class LoadedConstants:

@@ -18,8 +18,8 @@ from ..executor.step import RunOptions, Step, lasting_step
 from ..host.resources import Resources
 from ..linker.checked_program import check_program
 from ..linker.link import NodesDeclined, link
-from ..linker.link_context import LinkContext
 from ..linker.result_inference import common_info
+from ..linker.shared_by_links import SharedByLinks
 from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import COMPILE_AGAIN, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import HOST, RUNTIME_CODES, ProgramDef
@@ -53,9 +53,9 @@ class CompiledEntries:
         return self._program
 
     def link(
-        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: SharedByLinks, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
-    ) -> tuple[ProgramDef, LinkContext, Executable]:
+    ) -> tuple[ProgramDef, SharedByLinks, Executable]:
         """Link the function for arguments of this metadata.
 
         Raises FailedPrecondition for shapes that no function is compiled for, and for a node that no kernel takes: a
@@ -64,7 +64,7 @@ class CompiledEntries:
         name = self._function(tuple(feed_metas))
         host = self._runtime.host
         try:
-            linked = link(program, host, feed_metas, function=name, context=shared.of(name), waits=waits,
+            linked = link(program, host, feed_metas, function=name, shared=shared.of(name), waits=waits,
                           check=step.check, foreign_feeds=foreign_feeds)
         except NodesDeclined as declined:
             raise FailedPrecondition(declined.message, node=declined.node, device=declined.device,

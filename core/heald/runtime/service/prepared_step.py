@@ -18,7 +18,7 @@ the run.
 # Invariants
 # - A run with known shapes takes no lock. `_lock` is held during a link, and only complete executables become variants.
 # - `_latest` is one tuple, because a link may lower the program anew: registers have other numbers then, and the
-#   LinkContext must fit them. Variants of an older program stay valid, for each holds its own calls and constants.
+#   SharedByLinks must fit them. Variants of an older program stay valid, for each holds its own calls and constants.
 # - `drop_links` replaces the dicts of variants. Running steps go on with the executable that they hold.
 # - The device buffers of constants live as long as the prepared step. Its finalizer hands them to `DeviceMemory`.
 # - A pass whose nodes have no kernel in their place is left out, and `skipped_passes` gives the reason.
@@ -41,7 +41,7 @@ from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step
 from ..host.host import Host
 from ..linker.link import NodesDeclined, link
-from ..linker.link_context import LinkContext
+from ..linker.shared_by_links import SharedByLinks
 from ..linker.stored_constants import NO_STORED_CONSTANTS, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
@@ -69,9 +69,9 @@ class ProgramSource(Protocol):
         """Return the program. Raises the error of `step` when it ends meanwhile."""
 
     def link(
-        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: SharedByLinks, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
-    ) -> tuple[ProgramDef, LinkContext, Executable]:
+    ) -> tuple[ProgramDef, SharedByLinks, Executable]:
         """Link the program for feeds of this metadata. Return the program that was linked, the context for its next
         links, and the executable.
 
@@ -108,7 +108,7 @@ class PreparedStep:
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         program = compiler.program(making)
-        shared = LinkContext({}, session.resources, stored)
+        shared = SharedByLinks({}, session.resources, stored)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
@@ -235,10 +235,10 @@ class PreparedStep:
                 self._note(self._partial, self._compiler)
             return self._partial
 
-    def _link_partial(self, program: ProgramDef, shared: LinkContext, step: Step) -> Executable:
+    def _link_partial(self, program: ProgramDef, shared: SharedByLinks, step: Step) -> Executable:
         """Link without a new placement: a node that lacks shapes here has them in other runs."""
         try:
-            return link(program, self._host, self.metas, context=shared, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, shared=shared, fuses=False, check=step.check)
         except NodesDeclined as declined:
             node, device, _, why = declined.refusals[0]
             raise Unimplemented(f"a partial run has no shapes of its feeds beforehand: {why}", node=node, device=device,
@@ -270,7 +270,7 @@ class PreparedStep:
         """
         program, shared = self._latest
         try:
-            return link(program, self._host, self.metas, context=shared, waits=True, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, shared=shared, waits=True, fuses=False, check=step.check)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None

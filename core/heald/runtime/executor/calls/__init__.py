@@ -2,7 +2,7 @@
 
 `bound_call` has BoundCall, the base of all forms, with the properties that the frame layout asks for. A form states the
 properties in which it differs, and does three things: `make_frame_call` returns its FrameCall over the registers of a
-frame, `make_fresh_call` its FreshCall for a Dataflow, `typed_error` the error for an exception of the call.
+frame, `make_fresh_call` its FreshCall for a DataflowRun, `typed_error` the error for an exception of the call.
 
 - The linker chooses the form. The layout and the frame factory ask the form at link and attach time; runs ask nothing.
 - No module outside asks a call which form it is in order to run it. A new form is a new module here, and a place in the

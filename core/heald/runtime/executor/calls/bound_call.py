@@ -48,7 +48,7 @@ class BoundCall(ABC):
     is_view: ClassVar[bool] = False
     """True when nothing runs: every result is an argument under another type or shape."""
     is_host_kernel: ClassVar[bool] = False
-    """True for a host kernel, which may hand over to a Dataflow."""
+    """True for a host kernel, which may hand over to a DataflowRun."""
     adopts_feed: ClassVar[bool] = False
     """True when the result is a device's buffer over a feed, which is freed at the end of each run."""
     joins_devices: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""FeedCopy: a copy in host memory of a feed that a kernel retains. After the run the user may change the feed."""
+"""RetainedFeedCopy: a copy in host memory of a feed that a kernel retains. The user may change the feed later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @record
-class FeedCopy(BoundCall):
+class RetainedFeedCopy(BoundCall):
     """`device`: the device of the kernel that retains the feed, None for a host kernel; no part of the copy."""
 
     memory: int = field(default=HOST, init=False)

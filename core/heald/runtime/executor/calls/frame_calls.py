@@ -15,7 +15,7 @@ Maker = Callable[[], Any]
 
 
 class HandOver(Exception):
-    """A call of the flat list returned a value without a payload, so a Dataflow runs the remaining calls."""
+    """A call of the flat list returned a value without a payload, so a DataflowRun runs the remaining calls."""
 
 
 def nothing() -> None:

@@ -87,7 +87,7 @@ class HostKernelCall(BoundCall):
         run: Callable[..., list[Any]] = self.run
         if self.kernel.step:
             run = partial(run_with_step, registers, run)
-        return partial(run_with_values, run) if self.kernel.nonstrict else lambda ins: run(*ins)
+        return partial(run_with_async_values, run) if self.kernel.nonstrict else lambda ins: run(*ins)
 
     def typed_error(self, error: BaseException, _: Host, __: str) -> HealdError:
         call = self.call
@@ -137,6 +137,6 @@ def run_host(
         raise HandOver
 
 
-def run_with_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
+def run_with_async_values(run: Callable[..., list[Any]], inputs: list[Any]) -> list[Any]:
     """Run a non-strict host kernel: each input that is a payload becomes an available AsyncValue."""
     return run(*[x if isinstance(x, AsyncValue) else available(x) for x in inputs])

@@ -30,10 +30,10 @@ def make_run_on_list(
         return run_and_check
     if bytes_of(metas[0].dims, metas[0].dtype.numpy) >= COUNTED_FROM_BYTES:
         return run_and_check
-    return _make_run_for_one(run, metas[0], partial(_check_all, metas, call.op, kernel, memory))
+    return _make_list_run_for_one(run, metas[0], partial(_check_all, metas, call.op, kernel, memory))
 
 
-def _make_run_for_one(
+def _make_list_run_for_one(
     run: Callable[..., Any], meta: TensorMetadata, check: Callable[[Any], list[Any]]
 ) -> Callable[[list[Any]], list[Any]]:
     """Return a run function of a kernel with one small result of static type. It calls `check` for any result that is

@@ -29,11 +29,11 @@ class WrappedFeed(CopyIn):
 
     def make_frame_call(self, frame: UnfinishedFrame) -> FrameCall | None:
         memory, (source,), (result,) = frame.environment.host.device_memory, self.call.args, self.call.results
-        return partial(run_wrapping, frame.registers, source, result, memory, self.device, frame.lent,
+        return partial(run_wrapped_feed, frame.registers, source, result, memory, self.device, frame.lent,
                        frame.streams.get(result, STREAM))
 
 
-def run_wrapping(
+def run_wrapped_feed(
     registers: list[Any], source: int, result: int, memory: DeviceMemory, device: Device, lent: list[Owned],
     stream: Stream,
 ) -> None:

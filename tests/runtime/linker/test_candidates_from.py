@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from heald.runtime.contract.device import DeviceTypeRegistry
 from heald.runtime.contract.kernel import KernelDef, KernelPack, KernelRegistry
-from heald.runtime.linker.candidates import Successors
+from heald.runtime.linker.candidates import CandidatesFrom
 
 
 def kernel(pack: str, **fields) -> KernelDef:
@@ -19,15 +19,15 @@ HOST, REFUSING = kernel("host", host=frozenset({"x"})), kernel("refusing", when=
 
 
 def test_the_first_kernel_needs_no_search():
-    successors = Successors(FIRST, partial(pytest.fail, "searched"), {})
-    assert (successors[0], next(iter(successors))) == (FIRST, FIRST)
+    candidates = CandidatesFrom(FIRST, partial(pytest.fail, "searched"), {})
+    assert (candidates[0], next(iter(candidates))) == (FIRST, FIRST)
 
 
 def test_the_others_follow_in_order_without_those_that_cannot_take_the_call():
     ahead = kernel("ahead")
-    successors = Successors(FIRST, lambda: [ahead, FIRST, HOST, REFUSING, SECOND], {})
-    assert [*successors] == [FIRST, SECOND] == [successors[0], successors[1]]
-    assert (len(successors), successors[1:]) == (2, (SECOND,))
+    candidates = CandidatesFrom(FIRST, lambda: [ahead, FIRST, HOST, REFUSING, SECOND], {})
+    assert [*candidates] == [FIRST, SECOND] == [candidates[0], candidates[1]]
+    assert (len(candidates), candidates[1:]) == (2, (SECOND,))
 
 
 def register_family(op, registered, plugin, kernels):

@@ -1,4 +1,4 @@
-"""LinkContext: values that the links of one program share."""
+"""SharedByLinks: values that the links of one program share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
 
 
-class LinkContext:
+class SharedByLinks:
     """Values that the links of one program share.
 
     `prepared`: objects that kernels prepared from constants.
@@ -37,25 +37,25 @@ class LinkContext:
         self.buffers: list[Owned] = []
         self.functions = functions
         self.resources = resources
-        self._callees: dict[str, LinkContext] = {}
+        self._callees: dict[str, SharedByLinks] = {}
 
     def own(self, device: Device, release: Callable[[Any], object], prepared: Any) -> None:
         """Have `release` called with an object that a kernel prepared on a device when the program is gone."""
         self.buffers.append((Release(device, release), prepared))
 
-    def of(self, function: str) -> LinkContext:
+    def of(self, function: str) -> SharedByLinks:
         """Return what the links of a function of the same program share, where each is linked for its callers."""
         if function not in self._callees:
-            context = self._callees[function] = LinkContext(self.functions, self.resources, self.stored)
-            context.prepared, context.buffers, context._callees = self.prepared, self.buffers, self._callees
+            shared = self._callees[function] = SharedByLinks(self.functions, self.resources, self.stored)
+            shared.prepared, shared.buffers, shared._callees = self.prepared, self.buffers, self._callees
         return self._callees[function]
 
-    def for_renumbered_program(self, resources: Resources | None = None) -> LinkContext:
+    def for_renumbered_program(self, resources: Resources | None = None) -> SharedByLinks:
         """Return what programs share without the functions that are linked by register number, for a program that was
         lowered again: the same numbers stand for other values in it.
 
         `resources`: the state of later links, by default the same.
         """
-        anew = LinkContext({}, self.resources if resources is None else resources, self.stored)
+        anew = SharedByLinks({}, self.resources if resources is None else resources, self.stored)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew

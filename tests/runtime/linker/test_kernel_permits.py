@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.errors import HealdError
-from heald.runtime.linker import kernel_slots
+from heald.runtime.linker import kernel_permits
 
 PLUGIN = '''
 import threading
@@ -18,7 +18,7 @@ from time import sleep
 from heald.api import OpSpec, hookimpl
 
 HEALD_API = (1, 0)
-HEALD_ID = "slots"
+HEALD_ID = "permits"
 lock, running, peaks = threading.Lock(), [0], []
 
 
@@ -70,7 +70,7 @@ X = np.float32([1, -2, 3])
 
 @pytest.fixture(scope="module")
 def plugin_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("slots") / "slots_plugin.py"
+    path = tmp_path_factory.mktemp("permits") / "permits_plugin.py"
     path.write_text(PLUGIN, "utf-8")
     return str(path)
 
@@ -85,9 +85,9 @@ def session_with(plugin_path, op, limit, shape=(3,)):
 
 def peak_of(session, runs=6, threads=4):
     """Run the session in several threads. Return the most kernels that ran at once, and the results."""
-    import slots_plugin
+    import permits_plugin
 
-    slots_plugin.peaks.clear()
+    permits_plugin.peaks.clear()
     results = []
 
     def work():
@@ -99,7 +99,7 @@ def peak_of(session, runs=6, threads=4):
         worker.start()
     for worker in workers:
         worker.join()
-    return max(slots_plugin.peaks), results
+    return max(permits_plugin.peaks), results
 
 
 @pytest.mark.parametrize("shape", [(3,), None])
@@ -117,19 +117,19 @@ def test_a_device_that_declares_nothing_has_no_limit(plugin_path):
         assert peak_of(session)[0] > 1
 
 
-def test_a_kernel_that_fails_gives_its_slot_back(plugin_path):
+def test_a_kernel_that_fails_gives_its_permit_back(plugin_path):
     with session_with(plugin_path, "Failing", 1) as session:
         for _ in range(3):
             with pytest.raises(HealdError, match="no"):
                 session.run("y0", {"x": X})
 
 
-def test_a_kernel_with_slots_keeps_its_own_properties(plugin_path):
+def test_a_kernel_with_permits_keeps_its_own_properties(plugin_path):
     with session_with(plugin_path, "Attached", 1) as session:
         prepared = session.prepare(["y0"], ["x"])
         prepared([X])
-        slots_before = len(kernel_slots.slots_by_device)
-    assert slots_before
+        permits_before = len(kernel_permits.permits_by_device)
+    assert permits_before
     del session, prepared
     gc.collect()
-    assert len(kernel_slots.slots_by_device) < slots_before
+    assert len(kernel_permits.permits_by_device) < permits_before
