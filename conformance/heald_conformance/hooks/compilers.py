@@ -44,7 +44,7 @@ def session_of(on: HookSubject, drawn: RandomGraph, *, with_compiler: bool, pois
 def outcomes_of(session: heald.Session, drawn: RandomGraph) -> list[GroupOutcome]:
     """The fates of the compiler's groups of a graph. Most cases leave a graph alone that it claims nothing of."""
     step = session.prepare(drawn.fetches, [f"{name}:0" for name in drawn.feeds])
-    return list(step.executable(tuple(feed.shape for feed in drawn.feeds.values())).groups)
+    return list(step.executable(tuple(feed.shape for feed in drawn.feeds.values())).report.groups)
 
 
 def claims_of(session: heald.Session, drawn: RandomGraph) -> list[tuple[str, ...]]:

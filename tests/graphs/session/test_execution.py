@@ -166,6 +166,13 @@ def test_the_executable_of_runs_is_linked_once(monkeypatch):
     assert links[1:] == [other]
 
 
+def test_objects_of_the_warm_path_have_few_attributes():
+    """Python 3.11 reads an attribute of an object by its place as long as the class shares at most 30 names."""
+    session = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
+    prepared = session.prepare(["y"], ["x"])
+    assert max(len(vars(warm)) for warm in (session, prepared, prepared.executable(((3,),)))) < 30
+
+
 def test_a_long_chain_needs_one_buffer():
     nodes = [placeholder("x", (1000,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(100))]
     executable = heald.Session(graph(*nodes)).prepare("n99", ["x"]).executable()

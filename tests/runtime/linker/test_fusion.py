@@ -120,7 +120,7 @@ def refusals(nodes, config, fetch, *shapes):
     session = heald.Session(nodes, config)
     feeds = [name for name in session.graph.nodes if session.graph[name].op == "Placeholder"]
     executable = session.prepare(fetch, feeds).executable(shapes)
-    return [(refusal.pattern, refusal.node, refusal.reason) for refusal in executable.fusion_refusals]
+    return [(refusal.pattern, refusal.node, refusal.reason) for refusal in executable.report.fusion_refusals]
 
 
 def test_a_chain_that_is_one_call_has_no_refusal(config):

@@ -118,7 +118,7 @@ def test_nodes_whose_inner_values_are_fetched_or_waited_for_are_left(config):
 def test_a_refusal_of_a_pattern_names_its_node_and_the_reason(config, fetches, rows, refusal):
     session = heald.Session(graph(placeholder("x", (None, 3)), *CENTRED), config)
     executable = session.prepare(fetches, ["x"]).executable(((rows, 3),))
-    assert [(found.pattern, found.node, found.reason) for found in executable.fusion_refusals] == [refusal]
+    assert [(found.pattern, found.node, found.reason) for found in executable.report.fusion_refusals] == [refusal]
 
 
 def test_nodes_are_done_one_by_one_where_the_kernel_declines(config):

@@ -185,8 +185,8 @@ def _link(
     executable = prepared.executable(tuple(shape or () for shape in fed_shapes.values()))
     left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
-    outcomes = [outcome for linked in executable.with_callees() for outcome in linked.groups]
-    refusals = [refusal for linked in executable.with_callees() for refusal in linked.fusion_refusals]
+    outcomes = [outcome for linked in executable.with_callees() for outcome in linked.report.groups]
+    refusals = [refusal for linked in executable.with_callees() for refusal in linked.report.fusion_refusals]
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions, *map(str, outcomes)], changed_by,
                          _groups_by_node(outcomes), refusals)
 

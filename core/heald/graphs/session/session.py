@@ -634,7 +634,7 @@ class Session:
                     continue  # a pass may have replaced the node by another op
                 if bound.kernel is not row.kernel:
                     refused = [(f"{row.device} {pack}.{row.op}", why)
-                               for pack, why in linked.declined.get(row.node, ())]
+                               for pack, why in linked.report.declined.get(row.node, ())]
                     rows[row.node] = replace(row, kernel=bound.kernel, refused=[*row.refused, *refused])
                 elif row.node in self._served:
                     rows[row.node] = row  # an earlier link fused it

@@ -48,6 +48,7 @@ from ..contract.device import Device
 from ..host.kernel_context import KernelContext
 from ..program.host_program import ProgramFunction
 from ..support.kernel_errors import as_heald_error, is_interrupt
+from ..support.records import NamedTuple
 from ..values.async_value import DEAD, AsyncValue, available, failed, payload_of
 from ..values.tensor import TensorMetadata
 from .autotune import Autotuner
@@ -75,13 +76,26 @@ MOST_IDLE_FRAMES = 8  # kept for reuse; more concurrent steps make further frame
 LARGEST_IDLE_BYTES = 64 << 20  # of memory plans in idle frames; one frame is kept, however large it is
 
 
+class LinkReport(NamedTuple):
+    """The decisions of a link, for explanations.
+
+    `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
+    `groups`: the fates of the groups that compilers claimed.
+    `fusion_refusals`: the kernels of several nodes that the link did not use, with the reasons.
+    """
+
+    declined: Mapping[str, Sequence[tuple[str, str]]]
+    groups: Sequence[GroupOutcome] = ()
+    fusion_refusals: Sequence[FusionRefusal] = ()
+
+
 class Executable:
     """A function linked for given argument metadata. Several threads may run it at once.
 
-    `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
+    It has fewer than 30 attributes, since reads of more take Python 4 % of a short run.
+
+    `report`: the decisions of its link.
     `callees`: the functions that are linked for its calls.
-    `groups`: the fates of the groups that compilers claimed.
-    `fusion_refusals`: the kernels of several nodes that its link did not use, with the reasons.
     `may_give_dead`: True when a call of it, or of a callee, may give a dead value although its arguments are alive.
     `checks_arguments`: True when kernels may call it with any arguments: each call compares them with their metadata.
     `layout`: the properties of its frames, which `make_frame` makes.
@@ -91,15 +105,11 @@ class Executable:
     def __init__(
         self, function: ProgramFunction, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: Host,
-        declined: Mapping[str, Sequence[tuple[str, str]]], callees: Sequence[Executable] = (),
-        *, checks_arguments: bool = False, groups: Sequence[GroupOutcome] = (),
-        fusion_refusals: Sequence[FusionRefusal] = (),
+        report: LinkReport, callees: Sequence[Executable] = (), *, checks_arguments: bool = False,
     ) -> None:
         self.function = function
-        self.groups = groups
-        self.fusion_refusals = fusion_refusals
+        self.report = report
         self.metas = tuple(metas)
-        self.declined = declined
         self._host = host
         self.layout = layout = FrameLayout.of(function, metas, calls, presets)
         self.make_frame = FrameFactory(layout, host).make

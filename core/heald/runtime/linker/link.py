@@ -55,7 +55,7 @@ from ..contract.structural import CHAIN_CODES, KEEPING_CODES, SEND_CODE
 from ..executor.calls.bound_call import BoundCall
 from ..executor.calls.kernel_call import KernelCall
 from ..executor.calls.view_call import ViewCall
-from ..executor.executable import Executable
+from ..executor.executable import Executable, LinkReport
 from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
@@ -302,9 +302,9 @@ class Linker:
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
-        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
-                          self._executables, checks_arguments=checks_arguments, groups=outcomes,
-                          fusion_refusals=fused.refusals)
+        return Executable(function, metas, bound_calls, presets, devices, self._host,
+                          LinkReport(self._declined, outcomes, fused.refusals), self._executables,
+                          checks_arguments=checks_arguments)
 
     def _bind_groups(self, needed: list[Call]) -> CallsWithGroups:
         """Ask compilers for the kernels of the function's groups."""

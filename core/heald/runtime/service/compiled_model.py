@@ -249,12 +249,12 @@ class LoadedCompiledModel(CompiledSignature):
     def groups(self) -> tuple[GroupOutcome, ...]:
         """The fates of the groups that compilers claimed of the same function and its callees. Raises as `placement`.
         """
-        return tuple(outcome for linked in self._linked_function().with_callees() for outcome in linked.groups)
+        return tuple(outcome for linked in self._linked_function().with_callees() for outcome in linked.report.groups)
 
     def fusion_refusals(self) -> tuple[FusionRefusal, ...]:
         """The fusions that the links of the same functions did not use. Raises as `placement`."""
         return tuple(refusal for linked in self._linked_function().with_callees()
-                     for refusal in linked.fusion_refusals)
+                     for refusal in linked.report.fusion_refusals)
 
     def _linked_function(self) -> Executable:
         metas = self._state.program.functions[self._entries[0].function].arg_metas
