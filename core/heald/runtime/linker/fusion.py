@@ -219,12 +219,15 @@ def find_refusals(
             users.setdefault(register, []).append(call)
     leaving = {*read_outside, *(register for call in calls for register in call.after)}
     for call in calls:
-        able = fusions(call)
-        consumers = [user for register in call.results for user in users.get(register, ())] if able else []
+        consumers = [user for register in call.results for user in users.get(register, ())]
+        own_group = home.get(id(call))
         for group in _groups_of(consumers, home):
+            if group is own_group or group.lead is call:
+                continue
+            able = fusions(call)
             names = [f"{f.kernel.pack}.{f.kernel.op}" for f in group.fusions
                      if f in able and (call.op in f.ops or call.op in f.heads)]
-            if names and home.get(id(call)) is not group and group.lead is not call:
+            if names:
                 reason = _reason_apart(call, group, consumers, leaving, metas)
                 yield FusionRefusal(names[0], call.node, reason,
                                     (call.node, *(member.node for member in group.calls)))
