@@ -75,7 +75,7 @@ def test_a_declined_group_is_linked_as_without_a_compiler():
     with heald.Session(graph(*CHAIN), runtime_with(compiler)) as session, heald.Session(graph(*CHAIN)) as plain:
         np.testing.assert_array_equal(session.run("d", {"x": X}), plain.run("d", {"x": X}))
         assert codes(session, ["d"]) == codes(plain, ["d"])
-        (outcome,) = executable_of(session, ["d"], ("x:0",), ((3,),)).groups
+        (outcome,) = executable_of(session, ["d"], ("x:0",), ((3,),)).report.groups
     assert outcome.refusal == "too small"
     assert str(outcome) == "compiler tiny0 leaves group0 (3 nodes) to the kernels: too small"
 
@@ -128,7 +128,7 @@ def test_a_group_whose_shapes_depend_on_data_is_asked_once_for_each_shape(alloca
         executable = executable_of(session, ["s"], ("x:0",), ((4,),))
     assert [group.inputs[0].meta.dims for group in compiler.groups] == [(2,), (3,)]
     assert [bound.call.code for bound in executable.layout.calls][-1] == "tiny0.group0"
-    (outcome,) = executable.groups
+    (outcome,) = executable.report.groups
     assert str(outcome) == ("compiler tiny0 does 3 nodes in 1 call, group0, and is asked in runs, once for each "
                             "combination of shapes")
 
