@@ -92,6 +92,12 @@ def test_control_edges_from_constants_are_removed():
     assert rewritten["y"].controls == rewritten["m"].controls == ()
 
 
+def test_a_node_that_waits_for_foldable_nodes_alone_is_folded():
+    nodes = [placeholder("x", (2,)), const("c", [3, 4]), node("i", "Neg", "c"), node("j", "Neg", "i"),
+             node("m", "Neg", "c").replace(controls=["i", "j"]), node("y", "Mul", "x", "m")]
+    assert op_counts(rewrite_and_compare(nodes, "constants")) == {"Mul": 1}
+
+
 def test_control_edges_from_a_node_that_may_fail_stay():
     nodes = [placeholder("x", (), dtypes.bool_), const("c", 1), const("message", b"no", np.object_),
              Node("a", "Assert", ["x", "message"], attrs={"T": [dtypes.string]}),

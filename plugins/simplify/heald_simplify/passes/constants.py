@@ -49,7 +49,8 @@ def _foldable_nodes(view: GraphView) -> dict[str, Node]:
     """The nodes with constant inputs only, all of whose outputs are known."""
     foldable: dict[str, Node] = {}
     for node in topological_order(view.graph):
-        if not node.inputs or node.controls or node.op in CONTROL_FLOW_OPS or view.is_kept(node):
+        is_ordered = any(name not in foldable for name in node.controls)  # a foldable node becomes a constant
+        if not node.inputs or is_ordered or node.op in CONTROL_FLOW_OPS or view.is_kept(node):
             continue
         needs = all(source.node in foldable or view.constant(source) is not None for source in node.inputs)
         if needs and (node.op in IDENTITY_OPS or view.is_known(node)):
