@@ -68,15 +68,15 @@ class Buffer:
 
 
 class Part(Buffer):
-    """A part of a buffer. The marks of its launches and copies are those of the whole, which owns the memory."""
+    """A part of a buffer. The marks of its launches and copies are those of the buffer, which owns the memory."""
 
     __slots__ = ()
 
-    def __init__(self, whole: Buffer, start: int, nbytes: int) -> None:
-        self.pointer = whole.pointer + start
+    def __init__(self, buffer: Buffer, start: int, nbytes: int) -> None:
+        self.pointer = buffer.pointer + start
         self.nbytes = nbytes
-        self.queue = whole.queue
-        self.owner = whole
+        self.queue = buffer.queue
+        self.owner = buffer
 
     @property
     def used(self) -> int:

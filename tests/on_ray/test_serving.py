@@ -5,17 +5,11 @@ The processes run in a folder of hostile modules, and in a network namespace of 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.hostile_modules import write_hostile_modules
-from harness.namespaces import namespace_words
+from harness.ray_process import run_ray_worker
 
 ROOT = Path(__file__).parents[2]
 WORKER = ROOT / "tests" / "workers" / "on_ray_serving.py"
@@ -26,17 +20,7 @@ MOST_SECONDS = 400
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("ray.serve", reason="Ray Serve is not installed", exc_type=ImportError)
     folder = tmp_path_factory.mktemp("serve")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYTHON", "HEALD_"))}
-    # Sockets have short paths, so that Ray's own folder is beside the system's other temporary files. Ray gives an
-    # actor of one CPU one thread of a BLAS library, whose sums depend on their number: the caller has one, too.
-    environment |= {"HOME": str(folder), "TMPDIR": str(folder), "RAY_TMPDIR": tempfile.gettempdir(),
-                    "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", str(WORKER), str(ROOT / "examples" / "digits"), str(folder / "facts.json")]
-    mark = write_hostile_modules(folder / "hostile")
-    done = subprocess.run([*namespace_words(), *command], cwd=mark.parent, env=environment, capture_output=True,
-                          text=True, timeout=MOST_SECONDS, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return {**json.loads((folder / "facts.json").read_text("utf-8")), "hostile": mark.exists()}
+    return run_ray_worker([WORKER, ROOT / "examples" / "digits", folder / "facts.json"], folder, MOST_SECONDS)
 
 
 def test_modules_beside_the_caller_run_in_no_process(facts):

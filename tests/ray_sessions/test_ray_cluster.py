@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.hostile_modules import write_hostile_modules
-from harness.namespaces import namespace_words
+from harness.ray_process import run_ray_worker
 
 WORKER = Path(__file__).parents[1] / "workers" / "on_ray_sessions.py"
 
@@ -20,13 +15,7 @@ WORKER = Path(__file__).parents[1] / "workers" / "on_ray_sessions.py"
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("ray", reason="Ray is not installed", exc_type=ImportError)
     folder = tmp_path_factory.mktemp("ray")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "PYTHON", "HEALD_"))}
-    mark = write_hostile_modules(folder / "hostile")
-    done = subprocess.run([*namespace_words(), sys.executable, "-P", str(WORKER), str(folder / "facts.json")],
-                          cwd=mark.parent, env=environment | {"HOME": str(folder)}, capture_output=True, text=True,
-                          timeout=180, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return {**json.loads((folder / "facts.json").read_text("utf-8")), "hostile": mark.exists()}
+    return run_ray_worker([WORKER, folder / "facts.json"], folder, 180)
 
 
 def test_modules_beside_the_caller_run_in_no_process(facts):

@@ -164,41 +164,55 @@ def check_aliases(
                           hint=f"return a run function, or declare alias={{{missing}: input index}}")
 
 
-class LazyKernel:
-    """A call whose shapes are known only in the run.
+class BoundInRuns:
+    """A call that binds in runs: once for each combination of input shapes, and of the elements that binding reads.
 
-    The call binds once for each combination of shapes, and of the elements that its metadata function reads.
+    `memory`: counts and forgets the bound calls.
+    `read`: the indices of the inputs whose elements binding reads.
     """
 
-    def __init__(self, binder: Binder, input_infos: Sequence[ValueInfo], needed: Collection[int]) -> None:
-        self._binder = binder
-        self._needed = needed
-        self._infos = tuple(input_infos)  # facts about the inputs that hold in every run
-        self._values = tuple(sorted(i for i in binder.value_inputs() if not input_infos[i].is_known))
+    def __init__(self, memory: HostMemory, read: Sequence[int]) -> None:
+        self._memory, self._read = memory, tuple(read)
         self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
-        """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
+        """Return the results for these input arrays. Raises the errors of binding and of the kernel."""
         key: Any = tuple([x.shape for x in inputs])
-        if self._values:
-            key = key, tuple([elements_key(inputs[i]) for i in self._values])
+        if self._read:
+            key = key, tuple([elements_key(inputs[i]) for i in self._read])
         run = self._bound.get(key)
         if run is None:
             run, nbytes = self._bind(inputs)
             self._bound[key] = run
-            self._binder.memory.bound_calls.keep(self, key, nbytes + sum(inputs[i].nbytes for i in self._values))
+            self._memory.bound_calls.keep(self, key, nbytes + sum(inputs[i].nbytes for i in self._read))
         return run(step, inputs)
 
     def forget(self, key: Any) -> None:
         self._bound.pop(key, None)
 
+    def _info_of_input(self, index: int, array: Any, info: ValueInfo) -> ValueInfo:
+        """Return the facts about an input in this run. `info`: those that hold in every run."""
+        return ValueInfo(TensorMetadata(info.dtype, array.shape), array.copy() if index in self._read else info.value,
+                         handle=info.handle)
+
     def _bind(self, inputs: list[Any]) -> tuple[Callable[[Step, list[Any]], list[Any]], int]:
         """Bind the call for these inputs. Returns the run function and its approximate bytes."""
+        raise NotImplementedError
+
+
+class LazyKernel(BoundInRuns):
+    """A call whose shapes are known only in the run. Raises InvalidArgument for inputs that do not fit the op."""
+
+    def __init__(self, binder: Binder, input_infos: Sequence[ValueInfo], needed: Collection[int]) -> None:
+        super().__init__(binder.memory, sorted(i for i in binder.value_inputs() if not input_infos[i].is_known))
+        self._binder = binder
+        self._needed = needed
+        self._infos = tuple(input_infos)  # facts about the inputs that hold in every run
+
+    def _bind(self, inputs: list[Any]) -> tuple[Callable[[Step, list[Any]], list[Any]], int]:
         binder = self._binder
-        infos = []
-        for i, (array, info) in enumerate(zip(inputs, self._infos, strict=True)):
-            value = array.copy() if i in self._values else info.value
-            infos.append(ValueInfo(TensorMetadata(info.dtype, array.shape), value, handle=info.handle))
+        infos = [self._info_of_input(i, array, info)
+                 for i, (array, info) in enumerate(zip(inputs, self._infos, strict=True))]
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
         open_output = next((o for o in outputs if not o.is_static), None)
         if open_output is not None and not binder.candidates[0].returns:

@@ -18,8 +18,8 @@ from ..host.bound_call_cache import bytes_of_call
 from ..program.host_program import Call
 from ..program.infer import infer_call
 from ..support.kernel_errors import kernel_fault
-from ..values.tensor import TensorMetadata, ValueInfo
-from .binder import Binder, LazyKernel, elements_key, run_of_bound_call
+from ..values.tensor import ValueInfo
+from .binder import Binder, BoundInRuns, LazyKernel, run_of_bound_call
 
 if TYPE_CHECKING:
     from ..executor.step import Step
@@ -34,8 +34,10 @@ def obstacle_to_asking_in_runs(binders: Sequence[Binder]) -> bool:
                for kernel in binder.candidates)
 
 
-class LazyGroup:
-    """`call`: the group's call; `members`: its calls in their order, with their binders.
+class LazyGroup(BoundInRuns):
+    """Errors are those of the nodes.
+
+    `call`: the group's call; `members`: its calls in their order, with their binders.
 
     `infos`: the facts about all registers of the function that hold in every run.
     `ask`: asks the compiler, with the facts of one combination of shapes.
@@ -45,31 +47,14 @@ class LazyGroup:
         self, call: Call, members: Sequence[Call], binders: Sequence[Binder], infos: Sequence[ValueInfo],
         compiler: CompilerEntry, ask: AskCompiler,
     ) -> None:
+        super().__init__(binders[0].memory, [i for i, register in enumerate(call.args) if not infos[
+            register].is_known and any(register == member.args[at] for member, binder in zip(
+                members, binders, strict=True) for at in binder.value_inputs())])
         self._call, self._members, self._binders, self._infos = call, members, binders, infos
         self._allocates = compiler.permits("allocates")
         self._ask = ask
-        self._memory = binders[0].memory
-        self._read = tuple(i for i, register in enumerate(call.args) if not infos[register].is_known and any(
-            register == member.args[at] for member, binder in zip(members, binders, strict=True)
-            for at in binder.value_inputs()))
         self._nodes = [LazyKernel(binder, [infos[r] for r in member.args], range(len(member.results)))
                        for member, binder in zip(members, binders, strict=True)]
-        self._bound: dict[Any, Run] = {}
-
-    def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
-        """Return the results for these input arrays. Raises as the nodes do."""
-        key: Any = tuple([x.shape for x in inputs])
-        if self._read:
-            key = key, tuple([elements_key(inputs[i]) for i in self._read])
-        run = self._bound.get(key)
-        if run is None:
-            run, nbytes = self._bind(inputs)
-            self._bound[key] = run
-            self._memory.bound_calls.keep(self, key, nbytes + sum(inputs[i].nbytes for i in self._read))
-        return run(step, inputs)
-
-    def forget(self, key: Any) -> None:
-        self._bound.pop(key, None)
 
     def _bind(self, inputs: list[Any]) -> tuple[Run, int]:
         """Return the run function for these inputs, and the approximate bytes of the compiler's kernel."""
@@ -87,9 +72,7 @@ class LazyGroup:
         """Return the facts about all registers for these inputs; None where they contradict an op."""
         infos = [*self._infos]
         for i, (register, array) in enumerate(zip(self._call.args, inputs, strict=True)):
-            info = infos[register]
-            infos[register] = ValueInfo(TensorMetadata(info.dtype, array.shape),
-                                        array.copy() if i in self._read else info.value, handle=info.handle)
+            infos[register] = self._info_of_input(i, array, infos[register])
         try:
             for member, binder in zip(self._members, self._binders, strict=True):
                 outputs = infer_call(member, binder.op, binder.rule, [infos[r] for r in member.args])
